@@ -1,0 +1,29 @@
+// Aligned, zeroed, counted memory, and arenas that are carved into arrays.
+#ifndef RFA_BASE_MEM_H
+#define RFA_BASE_MEM_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+enum { RFA_ALIGN = 64 }; // bytes: one cache line, one AVX-512 vector
+
+// *(void **)out = count * size zeroed bytes, 64-byte aligned and padded to whole vectors; released
+// by rfa_free. Errors: RFA_ERR_MEMORY, with what it was for in the text. Local.
+RFA_NODISCARD rfa_status rfa_alloc(void *out, ptrdiff_t count, size_t size, const char *what);
+void rfa_free(void *pointer); // NULL-safe
+
+// Bytes held now, and the most that were held at once, by this rank through rfa_alloc.
+int64_t rfa_mem_now(void);
+int64_t rfa_mem_peak(void);
+
+// An arena is one allocation that arrays are carved from: first with base NULL to measure, then
+// for real with the same calls. Never frees its parts.
+typedef struct {
+    char *base; // NULL while measuring
+    size_t used;
+} rfa_arena;
+
+void *rfa_carve(rfa_arena *arena, ptrdiff_t count, size_t size);
+
+#endif

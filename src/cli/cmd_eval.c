@@ -1,0 +1,99 @@
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/settings.h"
+#include "train/state.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const help[] = {
+    "usage: rfa eval RUN.h5 [--data FILE] [--split test] [--set key=value]...",
+    "",
+    "Evaluates the parameters of a run's last checkpoint on one split, every example once. The "
+    "result is",
+    "the same for any number of ranks, threads and any batch size. Without --data: the run's own "
+    "file.",
+    "",
+    "  rfa eval runs/rfa.h5 --data data/listops.h5 --split val --set train.batch=64",
+    NULL,
+};
+
+// The run's configuration, as its checkpoint holds it; ranks and files are those of this process.
+static rfa_status run_config(rfa_config *config, const char *run_path, const char *data)
+{
+    rfa_checkpoint_header header;
+    RFA_TRY(rfa_checkpoint_read_header(run_path, &header));
+    rfa_config_defaults(config);
+    const rfa_status status = rfa_config_parse(config, header.config_text, run_path);
+    rfa_checkpoint_header_free(&header);
+    RFA_TRY(status);
+    config->parallel.sequence = 0;
+    if (data) {
+        if (snprintf(config->data.file, sizeof config->data.file, "%s", data) >=
+            (int)sizeof config->data.file) {
+            return rfa_fail(RFA_ERR_USAGE, "--data: the path is too long");
+        }
+    }
+    return RFA_OK;
+}
+
+static rfa_status evaluate(rfa_session *session, const char *run_path, const char *split)
+{
+    const int classes = rfa_dataset_classes(session->data);
+    rfa_checkpoint_header header;
+    rfa_score score;
+    int64_t *confusion = NULL;
+    RFA_TRY(rfa_state_load(run_path, session, NULL, &header));
+    rfa_status status =
+        rfa_agree(&session->grid.all, rfa_alloc(&confusion, (ptrdiff_t)classes * classes,
+                                                sizeof *confusion, "confusion matrix"));
+    if (status == RFA_OK) {
+        status = rfa_evaluate(session, session->data, 0, confusion, &score);
+    }
+    if (status == RFA_OK) {
+        rfa_note("%s after step %" PRId64 ", %s of %s, digest %s", run_path, header.step, split,
+                 rfa_dataset_path(session->data), rfa_dataset_digest(session->data));
+        rfa_print("%s loss %.17g", split, score.loss);
+        rfa_print("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")", split,
+                  (double)score.correct / (double)score.examples, score.correct, score.examples);
+    }
+    rfa_free(confusion);
+    return status;
+}
+
+rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
+{
+    enum { DATA = 256, SPLIT, SET, HELP };
+    static const struct option options[] = {
+        {"data", required_argument, NULL, DATA},
+        {"split", required_argument, NULL, SPLIT},
+        {"set", required_argument, NULL, SET},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    rfa_settings settings = {0};
+    const char *data = NULL, *split = "test";
+    for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
+        switch (option) {
+        case DATA: data = optarg; break;
+        case SPLIT: split = optarg; break;
+        case SET: RFA_TRY(rfa_settings_add(&settings, optarg)); break;
+        case HELP: rfa_print_lines(help); return RFA_OK;
+        default: return rfa_bad_option(argv);
+        }
+    }
+    if (optind + 1 != argc) {
+        return rfa_fail(RFA_ERR_USAGE, "eval needs one run file: rfa eval --help");
+    }
+    const char *run_path = argv[optind];
+    rfa_config config = {0};
+    RFA_TRY(rfa_agree(world, world->rank == 0 ? run_config(&config, run_path, data) : RFA_OK));
+    RFA_TRY(rfa_settings_load(&config, &settings, world));
+    rfa_session session;
+    RFA_TRY(rfa_session_create(&session, &config, world, split));
+    const rfa_status status = evaluate(&session, run_path, split);
+    rfa_session_destroy(&session);
+    return status;
+}

@@ -1,0 +1,195 @@
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/inspect.h"
+#include "cli/settings.h"
+#include "storage/checkpoint.h"
+#include "storage/dataset.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const help[] = {
+    "usage: rfa inspect FILE [--json]",
+    "",
+    "Shows a run (RUN.h5, with the lines of RUN.jsonl since it was written), a checkpoint or a "
+    "data set.",
+    "--json: everything in it, the arrays too, as one JSON object; NaN and infinities are null.",
+    "",
+    "  rfa inspect runs/rfa.h5",
+    "  rfa inspect runs/rfa.h5 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)"
+    "[\"test\"])'",
+    NULL,
+};
+
+static rfa_status inspect_run(const char *path, bool json)
+{
+    rfa_run_view view;
+    RFA_TRY(rfa_run_read(&view, path));
+    const rfa_status status =
+        json ? rfa_inspect_run_json(path, &view) : rfa_inspect_run(path, &view);
+    rfa_run_view_free(&view);
+    return status;
+}
+
+static rfa_status show_checkpoint(const char *path,
+                                  const rfa_attributes *all,
+                                  const rfa_checkpoint_header *header,
+                                  int64_t arrays,
+                                  int64_t values)
+{
+    static const char *const skip[] = {"config", "schema", "crc32", "complete", "arrays", NULL};
+    printf("%s: checkpoint after step %" PRId64 ", complete, %" PRId64 " arrays of %" PRId64
+           " values\n",
+           path, header->step, arrays, values);
+    RFA_TRY(rfa_inspect_config(header->config_text));
+    RFA_TRY(rfa_inspect_list("checkpoint", all, "", skip));
+    printf("\ndigest %016" PRIx64 "\n", header->digest);
+    return RFA_OK;
+}
+
+static rfa_status
+put_checkpoint(const char *path, const rfa_attributes *all, int64_t arrays, int64_t values)
+{
+    printf("{\"file\":");
+    RFA_TRY(rfa_inspect_quoted(path));
+    printf(",\"kind\":\"checkpoint\",\"arrays\":%" PRId64 ",\"values\":%" PRId64 ",\"attributes\":",
+           arrays, values);
+    RFA_TRY(rfa_inspect_object(all));
+    printf("}\n");
+    return RFA_OK;
+}
+
+static rfa_status inspect_checkpoint(const char *path, const rfa_attributes *all, bool json)
+{
+    rfa_checkpoint_header header;
+    int64_t arrays = 0, values = 0;
+    RFA_TRY(rfa_checkpoint_check(path, &header, &arrays, &values));
+    const rfa_status status = json ? put_checkpoint(path, all, arrays, values)
+                                   : show_checkpoint(path, all, &header, arrays, values);
+    rfa_checkpoint_header_free(&header);
+    return status;
+}
+
+// What a split holds.
+typedef struct {
+    const char *name;
+    int64_t examples, tokens;
+    ptrdiff_t shortest, longest;
+    int classes, vocabulary;
+} split;
+
+// Opened by rank 0 alone.
+static rfa_status measure(split *s, const char *path)
+{
+    const rfa_comm self = {.comm = MPI_COMM_SELF, .rank = 0, .size = 1};
+    rfa_dataset *data = NULL;
+    RFA_TRY(rfa_dataset_open(&data, &self, path, s->name));
+    s->examples = rfa_dataset_examples(data);
+    s->longest = rfa_dataset_longest(data);
+    s->classes = rfa_dataset_classes(data);
+    s->vocabulary = rfa_dataset_vocabulary(data);
+    s->shortest = s->longest;
+    for (int64_t i = 0; i < s->examples; i++) {
+        const ptrdiff_t length = rfa_dataset_length(data, i);
+        s->tokens += length;
+        s->shortest = length < s->shortest ? length : s->shortest;
+    }
+    rfa_dataset_close(&data);
+    return RFA_OK;
+}
+
+static rfa_status inspect_data(const char *path, const rfa_attributes *all, bool json)
+{
+    split splits[] = {{.name = "train"}, {.name = "val"}, {.name = "test"}};
+    enum { SPLITS = sizeof splits / sizeof *splits };
+    for (int i = 0; i < SPLITS; i++) {
+        RFA_TRY(measure(&splits[i], path));
+    }
+    if (json) {
+        printf("{\"file\":");
+        RFA_TRY(rfa_inspect_quoted(path));
+        printf(",\"kind\":\"data\",\"classes\":%d,\"vocabulary\":%d,\"attributes\":",
+               splits[0].classes, splits[0].vocabulary);
+        RFA_TRY(rfa_inspect_object(all));
+        printf(",\"splits\":{");
+    } else {
+        static const char *const skip[] = {"digest", "complete", NULL};
+        const char *task = rfa_attributes_text(all, "task");
+        printf("%s: data set of %s, %d classes, %d symbols\n", path, task, splits[0].classes,
+               splits[0].vocabulary);
+        RFA_TRY(rfa_inspect_list("made", all, "", skip));
+    }
+    for (int i = 0; i < SPLITS; i++) {
+        const split *s = &splits[i];
+        if (json) {
+            printf("%s\"%s\":{\"examples\":%" PRId64 ",\"tokens\":%" PRId64
+                   ",\"shortest\":%td,\"longest\":%td}",
+                   i ? "," : "", s->name, s->examples, s->tokens, s->shortest, s->longest);
+        } else {
+            printf("%-12s %" PRId64 " examples of %td to %td tokens, %.1f on average\n", s->name,
+                   s->examples, s->shortest, s->longest,
+                   (double)s->tokens / (double)(s->examples > 0 ? s->examples : 1));
+        }
+    }
+    if (json) {
+        printf("}}\n");
+    } else {
+        const char *digest = rfa_attributes_text(all, "digest");
+        printf("digest %s\n", digest ? digest : "?");
+    }
+    return RFA_OK;
+}
+
+// The kind of a file stands in its attributes; a run may be lines alone.
+static rfa_status inspect(const char *path, bool json)
+{
+    struct stat info;
+    rfa_attributes all = {0};
+    if (stat(path, &info) != 0 && errno == ENOENT) {
+        return inspect_run(path, json);
+    }
+    RFA_TRY(rfa_attributes_read(&all, path));
+    const char *schema = rfa_attributes_text(&all, "schema");
+    rfa_status status = RFA_OK;
+    if (schema && strncmp(schema, "rfa run ", 8) == 0) {
+        status = inspect_run(path, json);
+    } else if (schema && strncmp(schema, "rfa checkpoint ", 15) == 0) {
+        status = inspect_checkpoint(path, &all, json);
+    } else if (rfa_attributes_text(&all, "task")) {
+        status = inspect_data(path, &all, json);
+    } else {
+        status =
+            rfa_fail(RFA_ERR_IO, "%s: neither a run, a checkpoint nor a data set of rfa", path);
+    }
+    rfa_attributes_free(&all);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == RFA_OK) {
+        status = rfa_fail(RFA_ERR_IO, "standard output can't be written: %s", strerror(errno));
+    }
+    return status;
+}
+
+rfa_status rfa_cmd_inspect(const rfa_comm *world, int argc, char **argv)
+{
+    enum { JSON = 256, HELP };
+    static const struct option options[] = {
+        {"json", no_argument, NULL, JSON},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    bool json = false;
+    for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
+        switch (option) {
+        case JSON: json = true; break;
+        case HELP: rfa_print_lines(help); return RFA_OK;
+        default: return rfa_bad_option(argv);
+        }
+    }
+    if (optind + 1 != argc) {
+        return rfa_fail(RFA_ERR_USAGE, "inspect needs one file: rfa inspect --help");
+    }
+    return rfa_agree(world, world->rank == 0 ? inspect(argv[optind], json) : RFA_OK);
+}

@@ -1,0 +1,18 @@
+// The verbs of the program. Each is called by all ranks of world with the same arguments, argv[0]
+// being the verb, parses on rank 0, and returns an agreed outcome that is the exit code; the error
+// line is main's. --help prints to stdout and is RFA_OK. Collective.
+#ifndef RFA_CLI_COMMANDS_H
+#define RFA_CLI_COMMANDS_H
+
+#include "base/status.h"
+
+#ifndef RFA_VERSION
+#define RFA_VERSION "0.1.0" // as in CMakeLists.txt
+#endif
+
+RFA_NODISCARD rfa_status rfa_cmd_data(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_inspect(const rfa_comm *world, int argc, char **argv);
+
+#endif

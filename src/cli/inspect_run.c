@@ -1,0 +1,208 @@
+#include "cli/inspect.h"
+#include "storage/columns.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double accuracy(const rfa_evaluation_record *record)
+{
+    return record->examples > 0 ? (double)record->correct / (double)record->examples : NAN;
+}
+
+static void print_steps(const rfa_run_view *view)
+{
+    enum { SHOWN = 5 };
+    const int64_t first = view->steps > SHOWN ? view->steps - SHOWN : 0;
+    if (view->steps > 0) {
+        printf("\n%8s %10s %10s %10s %10s %8s %8s %6s  %s\n", "step", "loss", "rate", "gradient",
+               "tokens/s", "seconds", "exchange", "guards", "digest");
+    }
+    for (int64_t i = first; i < view->steps; i++) {
+        const rfa_step_record *s = &view->step[i];
+        printf("%8" PRId64 " %10.4f %10.3g %10.4g %10.4g %8.3g %6.1f %% %6" PRId64 "  %016" PRIx64
+               "\n",
+               s->step, s->loss, s->learning_rate, s->gradient_norm, s->tokens_per_second,
+               s->seconds, s->seconds > 0 ? 100 * s->exchange_wait / s->seconds : 0, s->guards,
+               s->digest);
+    }
+}
+
+// Mean loss of the steps of column i of columns; NaN when none of them has one.
+static double column_loss(const rfa_run_view *view, int i, int columns)
+{
+    const int64_t begin = view->steps * i / columns, end = view->steps * (i + 1) / columns;
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t s = begin; s < end; s++) {
+        if (isfinite(view->step[s].loss)) {
+            sum += view->step[s].loss;
+            count++;
+        }
+    }
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+// The loss as one line of blocks, from its least mean to its greatest.
+static void print_curve(const rfa_run_view *view)
+{
+    enum { WIDTH = 60 };
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const int columns = view->steps < WIDTH ? (int)view->steps : WIDTH;
+    double loss[WIDTH], least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < columns; i++) {
+        loss[i] = column_loss(view, i, columns);
+        least = fmin(least, loss[i]);
+        most = fmax(most, loss[i]);
+    }
+    if (columns < 2 || !isfinite(least) || !isfinite(most)) {
+        return;
+    }
+    printf("\nloss %.4f ", loss[0]);
+    for (int i = 0; i < columns; i++) {
+        const double height = most > least ? (loss[i] - least) / (most - least) : 0;
+        const int block = (int)(height * 7.999);
+        printf("%s", isfinite(loss[i]) ? blocks[block < 0 ? 0 : block > 7 ? 7 : block] : "?");
+    }
+    printf(" %.4f\n", loss[columns - 1]);
+}
+
+static void print_evaluations(const rfa_run_view *view)
+{
+    enum { SHOWN = 20 };
+    const int64_t first = view->evaluations > SHOWN ? view->evaluations - SHOWN : 0;
+    if (view->evaluations > 0) {
+        printf("\n%8s  %-10s %10s  %s\n", "step", "split", "loss", "accuracy");
+    }
+    if (first > 0) {
+        printf("     ...  (%" PRId64 " before)\n", first);
+    }
+    for (int64_t i = first; i < view->evaluations; i++) {
+        const rfa_evaluation_record *e = &view->evaluation[i];
+        printf("%8" PRId64 "  %-10s %10.4f  %.4f (%" PRId64 "/%" PRId64 ")\n", e->step, e->split,
+               e->loss, accuracy(e), e->correct, e->examples);
+    }
+}
+
+static void print_confusion(const rfa_evaluation_record *test)
+{
+    enum { MOST = 20 }; // classes that fit the page
+    if (!test->confusion || test->classes > MOST) {
+        return;
+    }
+    int width = 4;
+    for (int i = 0; i < test->classes * test->classes; i++) {
+        const int digits = snprintf(NULL, 0, "%" PRId64, test->confusion[i]);
+        width = digits >= width ? digits + 1 : width;
+    }
+    printf("\n%s: true class by row, predicted by column\n     ", test->split);
+    for (int j = 0; j < test->classes; j++) {
+        printf("%*d", width, j);
+    }
+    for (int i = 0; i < test->classes; i++) {
+        printf("\n%4d:", i);
+        for (int j = 0; j < test->classes; j++) {
+            printf("%*" PRId64, width, test->confusion[(ptrdiff_t)i * test->classes + j]);
+        }
+    }
+    printf("\n");
+}
+
+rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
+{
+    static const char *const skip[] = {"run", NULL};
+    printf("%s: run, %s after %" PRId64 " steps\n", path, view->state,
+           view->steps > 0 ? view->step[view->steps - 1].step : 0);
+    RFA_TRY(rfa_inspect_config(view->config_text));
+    RFA_TRY(rfa_inspect_list("provenance", &view->attributes, "", skip));
+    print_steps(view);
+    print_curve(view);
+    print_evaluations(view);
+    const rfa_evaluation_record *test = &view->test;
+    if (test->examples > 0) {
+        print_confusion(test);
+        printf("\n%s loss %.17g\n", test->split, test->loss);
+        printf("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")\n", test->split, accuracy(test),
+               test->correct, test->examples);
+    } else {
+        printf("\n");
+    }
+    if (view->steps > 0) {
+        printf("digest %016" PRIx64 "\n", view->step[view->steps - 1].digest);
+    }
+    return RFA_OK;
+}
+
+static void put_steps(const rfa_run_view *view)
+{
+    char word[RFA_JSON_NUMBER];
+    printf(",\"steps\":{");
+    for (int c = 0; c < RFA_STEP_COLUMNS; c++) {
+        printf("%s\"%s\":[", c ? "," : "", rfa_step_columns[c].name);
+        for (int64_t i = 0; i < view->steps; i++) {
+            printf("%s%s", i ? "," : "",
+                   rfa_column_word(word, &rfa_step_columns[c], &view->step[i]));
+        }
+        printf("]");
+    }
+    printf("}");
+}
+
+static rfa_status put_evaluation(const rfa_evaluation_record *record)
+{
+    char word[RFA_JSON_NUMBER];
+    printf("{\"split\":");
+    RFA_TRY(rfa_inspect_quoted(record->split));
+    for (int c = 0; c < RFA_EVALUATION_COLUMNS; c++) {
+        printf(",\"%s\":%s", rfa_evaluation_columns[c].name,
+               rfa_column_word(word, &rfa_evaluation_columns[c], record));
+    }
+    printf(",\"accuracy\":%s,\"confusion\":", rfa_json_number(word, accuracy(record)));
+    if (!record->confusion) {
+        printf("null}");
+        return RFA_OK;
+    }
+    for (int i = 0; i < record->classes; i++) {
+        printf("%s", i ? ",[" : "[[");
+        for (int j = 0; j < record->classes; j++) {
+            printf("%s%" PRId64, j ? "," : "",
+                   record->confusion[(ptrdiff_t)i * record->classes + j]);
+        }
+        printf("]");
+    }
+    printf("]}");
+    return RFA_OK;
+}
+
+rfa_status rfa_inspect_run_json(const char *path, const rfa_run_view *view)
+{
+    rfa_attributes keys;
+    printf("{\"file\":");
+    RFA_TRY(rfa_inspect_quoted(path));
+    printf(",\"kind\":\"run\",\"state\":");
+    RFA_TRY(rfa_inspect_quoted(view->state));
+    printf(",\"config_text\":");
+    RFA_TRY(rfa_inspect_quoted(view->config_text));
+    printf(",\"config\":");
+    RFA_TRY(rfa_attributes_parse(&keys, view->config_text));
+    const rfa_status status = rfa_inspect_object(&keys);
+    rfa_attributes_free(&keys);
+    RFA_TRY(status);
+    printf(",\"attributes\":");
+    RFA_TRY(rfa_inspect_object(&view->attributes));
+    put_steps(view);
+    printf(",\"evaluations\":[");
+    for (int64_t i = 0; i < view->evaluations; i++) {
+        printf("%s", i ? "," : "");
+        RFA_TRY(put_evaluation(&view->evaluation[i]));
+    }
+    printf("],\"test\":");
+    if (view->test.examples > 0) {
+        RFA_TRY(put_evaluation(&view->test));
+    } else {
+        printf("null");
+    }
+    printf("}\n");
+    return RFA_OK;
+}

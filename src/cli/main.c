@@ -1,0 +1,73 @@
+// rfa VERB ...: starts MPI, runs one verb on all ranks, prints at most one error line, and exits
+// with the code that says which kind of error it was (base/status.h).
+#include "base/log.h"
+#include "cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    rfa_status (*run)(const rfa_comm *world, int argc, char **argv);
+    const char *help;
+} verbs[] = {
+    {"data", rfa_cmd_data, "make or import a data set"},
+    {"train", rfa_cmd_train, "train a model, evaluate it, record the run"},
+    {"eval", rfa_cmd_eval, "evaluate a trained run on a split"},
+    {"inspect", rfa_cmd_inspect, "show a run, checkpoint or data file"},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void usage(void)
+{
+    rfa_print("usage: rfa VERB ... (rfa VERB --help says more)");
+    for (int v = 0; v < VERBS; v++) {
+        rfa_print("  %-8s %s", verbs[v].name, verbs[v].help);
+    }
+}
+
+// A launcher that MPI does not know starts P processes that each believe to be alone: they would do
+// the same work P times and write over each other. Only a scheduler's variables give them away.
+static rfa_status check_launcher(const rfa_comm *world)
+{
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    const bool launched = getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI2_RANK") ||
+                          getenv("OMPI_COMM_WORLD_SIZE");
+    if (world->size == 1 && !launched && tasks && strtol(tasks, NULL, 10) > 1) {
+        return rfa_fail(
+            RFA_ERR_USAGE,
+            "SLURM started %s tasks, but MPI sees one rank: use srun --mpi=pmix, or mpirun", tasks);
+    }
+    return RFA_OK;
+}
+
+static rfa_status run(const rfa_comm *world, int argc, char **argv)
+{
+    RFA_TRY(check_launcher(world));
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        usage();
+        return argc < 2 ? rfa_fail(RFA_ERR_USAGE, "no verb given") : RFA_OK;
+    }
+    for (int v = 0; v < VERBS; v++) {
+        if (strcmp(argv[1], verbs[v].name) == 0) {
+            return verbs[v].run(world, argc - 1, argv + 1);
+        }
+    }
+    return rfa_fail(RFA_ERR_USAGE, "no verb '%s': data, train, eval, inspect", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int provided = 0;
+    rfa_comm world;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    rfa_comm_create(&world, MPI_COMM_WORLD);
+    rfa_log_init(&world);
+    const rfa_status status = run(&world, argc, argv);
+    if (status != RFA_OK) {
+        rfa_error_line(rfa_error_text());
+    }
+    rfa_comm_destroy(&world);
+    MPI_Finalize();
+    return (int)status;
+}

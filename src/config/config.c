@@ -1,0 +1,223 @@
+#include "config/config.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/keys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+rfa_status rfa_config_set(rfa_config *config, const char *assignment)
+{
+    char shown[RFA_SHOWN], name[RFA_SHOWN], place[RFA_SHOWN + 16], hint[400];
+    const char *equals = strchr(assignment, '=');
+    snprintf(place, sizeof place, "--set %s", rfa_shown(shown, assignment, strlen(assignment)));
+    if (!equals) {
+        return rfa_fail(RFA_ERR_USAGE, "%s: must be key=value, such as train.rate=0.001", place);
+    }
+    rfa_shown(name, assignment, (size_t)(equals - assignment));
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        const size_t n = strlen(key->section);
+        if (strncmp(name, key->section, n) == 0 && name[n] == '.' &&
+            strcmp(name + n + 1, key->name) == 0) {
+            return rfa_key_assign(config, key, equals + 1, strlen(equals + 1), place);
+        }
+    }
+    rfa_key_hint(hint, sizeof hint, name);
+    return rfa_fail(RFA_ERR_USAGE, "%s: unknown key '%s'%s", place, name, hint);
+}
+
+// Kernels run over whole blocks of 16 numbers, without tails.
+static rfa_status check_multiple(const char *key, int64_t value, int64_t factor, const char *why)
+{
+    if (value % factor == 0) {
+        return RFA_OK;
+    }
+    const int64_t below = value - value % factor;
+    if (below == 0) {
+        return rfa_fail(RFA_ERR_USAGE, "%s (%" PRId64 ") must be a multiple of %" PRId64 ": %s",
+                        key, value, factor, why);
+    }
+    return rfa_fail(RFA_ERR_USAGE,
+                    "%s (%" PRId64 ") must be a multiple of %" PRId64 ", such as %" PRId64
+                    " or %" PRId64 ": %s",
+                    key, value, factor, below, below + factor, why);
+}
+
+static rfa_status check_model(const rfa_config *c)
+{
+    const int64_t width = c->model.width, heads = c->model.heads;
+    RFA_TRY(check_multiple("model.width", width, 16, "kernels work on blocks of 16 numbers"));
+    RFA_TRY(check_multiple("model.feed_forward", c->model.feed_forward, 16,
+                           "kernels work on blocks of 16 numbers"));
+    if (width % heads != 0) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "model.heads (%" PRId64 ") must divide model.width (%" PRId64 ")", heads,
+                        width);
+    }
+    if (width / heads < 2) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "model.heads (%" PRId64
+                        ") leaves each head 1 channel of model.width (%" PRId64
+                        "): at least 2 are needed",
+                        heads, width);
+    }
+    if (c->attention.causal && c->model.pooling == RFA_POOLING_FIRST) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "model.pooling first with attention.causal true: the first token of a "
+                        "causal model sees only itself: use model.pooling: mean");
+    }
+    if (c->attention.kind == RFA_ATTENTION_RFA) {
+        RFA_TRY(check_multiple("attention.features", c->attention.features, 8,
+                               "a sine and a cosine each, in blocks of 16 numbers"));
+        if (c->attention.pool < c->model.layers * heads) {
+            return rfa_fail(RFA_ERR_USAGE,
+                            "attention.pool (%" PRId64 ") is smaller than model.layers * "
+                            "model.heads (%" PRId64 " * %" PRId64
+                            "): each head of a step takes a projection of its own",
+                            c->attention.pool, c->model.layers, heads);
+        }
+    }
+    return RFA_OK;
+}
+
+static rfa_status check_parallel(const rfa_config *c)
+{
+    enum { SUM_TERMS = 1 << 20 }; // exchange/exact_sum.h: one term a segment of an example
+    const int64_t segments = c->parallel.segments;
+    if ((segments & (segments - 1)) != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "parallel.segments (%" PRId64 ") must be a power of two",
+                        segments);
+    }
+    if (c->parallel.sequence > segments) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "parallel.sequence (%" PRId64 ") exceeds parallel.segments (%" PRId64
+                        "): a rank needs a segment of its own",
+                        c->parallel.sequence, segments);
+    }
+    if (c->train.batch * segments > SUM_TERMS) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "train.batch (%" PRId64 ") * parallel.segments (%" PRId64
+                        ") exceeds %d, the most terms of an exact sum of gradients",
+                        c->train.batch, segments, SUM_TERMS);
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_config_check(const rfa_config *config)
+{
+    RFA_TRY(check_model(config));
+    RFA_TRY(check_parallel(config));
+    if (config->train.warmup > config->train.steps) {
+        // Every rank checks; one line is enough.
+        rfa_note("rfa: warning: train.warmup (%" PRId64 ") exceeds train.steps (%" PRId64
+                 "): the learning rate never reaches its peak",
+                 config->train.warmup, config->train.steps);
+    }
+    return RFA_OK;
+}
+
+// The part of the canonical text that names one key.
+static void
+append_line(char *out, size_t size, size_t *used, const rfa_config *c, const rfa_key *key)
+{
+    rfa_append(out, size, used, "  %s: ", key->name);
+    rfa_key_value(out, size, used, c, key);
+    rfa_append(out, size, used, "\n");
+}
+
+static bool begins_section(const rfa_key *key)
+{
+    return key == rfa_keys || strcmp(key[-1].section, key->section) != 0;
+}
+
+static size_t write_text(char *out, size_t size, const rfa_config *config)
+{
+    size_t used = 0;
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        if (begins_section(key)) {
+            rfa_append(out, size, &used, "%s:\n", key->section);
+        }
+        append_line(out, size, &used, config, key);
+    }
+    return used;
+}
+
+rfa_status rfa_config_text(char **out, const rfa_config *config)
+{
+    const size_t size = write_text(NULL, 0, config) + 1;
+    RFA_TRY(rfa_alloc(out, (ptrdiff_t)size, 1, "configuration text"));
+    write_text(*out, size, config);
+    return RFA_OK;
+}
+
+int rfa_config_differences(char *text, int size, const rfa_config *a, const rfa_config *b)
+{
+    const size_t room = size > 0 ? (size_t)size : 0;
+    size_t used = 0;
+    int count = 0;
+    if (room > 0) {
+        text[0] = '\0';
+    }
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        if (!key->neutral && !rfa_key_equal(key, a, b)) {
+            rfa_append(text, room, &used, "%s%s.%s (", count++ ? ", " : "", key->section,
+                       key->name);
+            rfa_key_value(text, room, &used, a, key);
+            rfa_append(text, room, &used, ", was ");
+            rfa_key_value(text, room, &used, b, key);
+            rfa_append(text, room, &used, ")");
+        }
+    }
+    if (used >= room && room > 3) {
+        memcpy(text + room - 4, "...", 4);
+    }
+    return count;
+}
+
+// Prints text as comment lines of at most 80 columns.
+static void print_comment(void (*print_line)(const char *line), const char *text)
+{
+    enum { COLUMNS = 76 };
+    while (*text) {
+        int n = (int)strlen(text);
+        if (n > COLUMNS) {
+            for (n = COLUMNS; n > 0 && text[n] != ' '; n--) {
+            }
+            n = n > 0 ? n : COLUMNS;
+        }
+        char line[COLUMNS + 8];
+        snprintf(line, sizeof line, "  # %.*s", n, text);
+        print_line(line);
+        text += n;
+        text += *text == ' ';
+    }
+}
+
+void rfa_config_help(void (*print_line)(const char *line))
+{
+    rfa_config defaults;
+    rfa_config_defaults(&defaults);
+    print_line("# Every key with its default: a valid configuration file. Keys that a file");
+    print_line("# leaves out keep their defaults; --set section.key=value comes after the file.");
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        char line[RFA_CONFIG_TEXT * 2 + 64];
+        size_t used = 0;
+        if (begins_section(key)) {
+            print_line("");
+            rfa_append(line, sizeof line, &used, "%s:", key->section);
+            print_line(line);
+        }
+        print_comment(print_line, key->help);
+        used = 0;
+        rfa_key_range(line, sizeof line, &used, key);
+        rfa_append(line, sizeof line, &used, "%s",
+                   key->neutral ? "; a resumed run may change it" : "");
+        print_comment(print_line, line);
+        used = 0;
+        append_line(line, sizeof line, &used, &defaults, key);
+        line[used - 1] = '\0'; // print_line ends lines itself
+        print_line(line);
+    }
+}

@@ -1,0 +1,81 @@
+// The configuration of a run: one table of keys is the parser, the defaults, the help and the saved
+// copy.
+#ifndef RFA_CONFIG_CONFIG_H
+#define RFA_CONFIG_CONFIG_H
+
+#include "base/kinds.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RFA_CONFIG_TEXT = 512 };
+
+typedef struct {
+    struct {
+        char file[RFA_CONFIG_TEXT]; // HDF5 data set
+        int64_t max_length;         // tokens; longer examples are cut
+    } data;
+    struct {
+        int64_t layers, width, heads, feed_forward,
+            head;               // head: hidden width of the classifier's head
+        int positions, pooling; // rfa_positions, rfa_pooling
+        double dropout;         // after embedding, on both residuals and inside feed-forward
+    } model;
+    struct {
+        int kind; // rfa_attention_kind
+        bool causal;
+        int64_t features; // D, projections per head
+        int64_t pool;     // matrices in the pool of projections
+        double bandwidth; // initial sigma
+    } attention;
+    struct {
+        int64_t sequence; // ranks that share a sequence; 0: all
+        int64_t segments; // G, a power of two
+        int64_t threads;  // OpenMP threads per rank
+        int exchange;     // rfa_exchange_algorithm, same order: auto, exscan, transposed
+    } parallel;
+    struct {
+        int64_t seed, steps, batch,
+            micro_batch; // micro_batch: examples per pass of one data group; 0: all
+        double rate;     // peak learning rate
+        int64_t warmup;  // steps of linear rise, then linear decay to 0 at steps
+        double weight_decay, beta1, beta2, epsilon;
+        double clip;                               // global L2 norm; 0: off
+        int64_t evaluate_every, evaluate_examples; // 0 examples: the whole validation split
+        int64_t checkpoint_every;
+    } train;
+} rfa_config;
+
+// The defaults of the table.
+void rfa_config_defaults(rfa_config *config);
+
+// Parses YAML text over *config; name is what errors call it. RFA_ERR_USAGE with
+// "name:line: unknown key 'train.lerning_rate'; did you mean 'train.rate'?" for unknown, misplaced,
+// doubled keys, wrong types (4x, 2.9 for an integer), values out of range, broken YAML. Local.
+RFA_NODISCARD rfa_status rfa_config_parse(rfa_config *config, const char *text, const char *name);
+
+// Reads and parses a file. RFA_ERR_IO when it can't be read. Local.
+RFA_NODISCARD rfa_status rfa_config_load(rfa_config *config, const char *path);
+
+// Applies "key=value" (--set). Same errors, with "--set key=value" as the place. Local.
+RFA_NODISCARD rfa_status rfa_config_set(rfa_config *config, const char *assignment);
+
+// What single keys can't know: heads divide width, first-token pooling with causal, segments a
+// power of two, warm-up against steps (a warning) and the like. RFA_ERR_USAGE naming both keys.
+// Local.
+RFA_NODISCARD rfa_status rfa_config_check(const rfa_config *config);
+
+// Canonical YAML: every key in table order. Owned by the caller (rfa_free). parse(text(c)) == c.
+// Local.
+RFA_NODISCARD rfa_status rfa_config_text(char **out, const rfa_config *config);
+
+// Names the keys that change the mathematics (not threads, ranks, exchange, evaluation or
+// checkpoint intervals) and differ between a and b, as "train.rate (0.001, was 0.002), ..." into
+// text; returns how many.
+int rfa_config_differences(char *text, int size, const rfa_config *a, const rfa_config *b);
+
+// Every key with type, range, default and meaning, printed from the table.
+void rfa_config_help(void (*print_line)(const char *line));
+
+#endif

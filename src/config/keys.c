@@ -1,0 +1,146 @@
+#include "config/keys.h"
+
+#include <string.h>
+
+// The field's C type is the key's type: the two can't disagree.
+#define FIELD_TYPE(field)                                                                          \
+    _Generic(((rfa_config *)0)->field,                                                             \
+        int64_t: RFA_KEY_INT,                                                                      \
+        double: RFA_KEY_REAL,                                                                      \
+        bool: RFA_KEY_BOOL,                                                                        \
+        char *: RFA_KEY_TEXT,                                                                      \
+        int: RFA_KEY_CHOICE)
+#define KEY(part, field)                                                                           \
+    .section = #part, .name = #field, .type = FIELD_TYPE(part.field),                              \
+    .offset = offsetof(rfa_config, part.field)
+
+// In the order of the enumerations.
+static const char *const attention_kinds[] = {"rfa", "softmax", NULL};
+static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
+static const char *const poolings[] = {"mean", "first", NULL};
+static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
+
+#define MANY 1e9                 // steps, examples: more than any run has
+#define SEEDS 9007199254740992.0 // 2^53: exact in HDF5 attributes, Python and MATLAB
+
+const rfa_key rfa_keys[] = {
+    {KEY(data, file), .text = "data/listops.h5", .neutral = true, .unit = "",
+     .help = "HDF5 data set, as rfa data writes it. Its digest, not its path, is part of a run."},
+    {KEY(data, max_length), .min = 16, .max = 67108864, .number = 2000, .unit = "tokens",
+     .help = "Longer examples are cut. LRA ListOps: 2000 (Tay et al. 2021)."},
+
+    {KEY(model, layers), .min = 1, .max = 64, .number = 2, .unit = "",
+     .help = "Blocks of attention and feed-forward, layer norm before each."},
+    {KEY(model, width), .min = 16, .max = 8192, .number = 64, .unit = "",
+     .help = "E, width of the residual stream: a multiple of 16 and of heads."},
+    {KEY(model, heads), .min = 1, .max = 256, .number = 2, .unit = "",
+     .help = "H; each head has width / heads channels."},
+    {KEY(model, feed_forward), .min = 16, .max = 65536, .number = 128, .unit = "",
+     .help = "M, hidden width of the feed-forward parts: a multiple of 16."},
+    {KEY(model, head), .min = 2, .max = 65536, .number = 128, .unit = "",
+     .help = "Hidden width of the classifier that reads the pooled vector."},
+    {KEY(model, positions), .number = RFA_POSITIONS_LEARNED, .choices = positions, .unit = "",
+     .help = "Added to the token embedding: one learned row a position, the fixed sinusoids of "
+             "Vaswani et al. 2017, or nothing."},
+    {KEY(model, pooling), .number = RFA_POOLING_FIRST, .choices = poolings, .unit = "",
+     .help = "What the classifier reads: the mean over all tokens of the example (padding never "
+             "counts), or the first token."},
+    {KEY(model, dropout), .max = 0.95, .number = 0.1, .unit = "",
+     .help = "Probability; after the embedding, on both residual branches and inside the "
+             "feed-forward part. Attention weights have none."},
+
+    {KEY(attention, kind), .number = RFA_ATTENTION_RFA, .choices = attention_kinds, .unit = "",
+     .help = "rfa: random feature attention, linear in the length (Peng et al. 2021, eq. 5); "
+             "softmax: exact, quadratic in the length, the baseline."},
+    {KEY(attention, causal), .number = 0, .unit = "",
+     .help = "A token attends to itself and to what stands before it; the states of the ranks "
+             "before enter by a prefix scan (Peng et al. 2021)."},
+    {KEY(attention, features), .min = 8, .max = 4096, .number = 64, .unit = "projections",
+     .help = "D, projections a head: a multiple of 8. Each gives a sine and a cosine, so the map "
+             "has 2 D features (Rahimi and Recht 2007). Only for kind rfa."},
+    {KEY(attention, pool), .min = 1, .max = 100000, .number = 200, .unit = "matrices",
+     .help = "Projections drawn once; each step takes a different one for each layer and head "
+             "without replacement (Peng et al. 2021). Only for kind rfa."},
+    {KEY(attention, bandwidth), .min = 1e-3, .max = 1e3, .number = 1, .unit = "",
+     .help = "Initial value of the learned sigma, w = sigma o w~ (Peng et al. 2021, eq. 8): the "
+             "kernel is exp(-|sigma o (q - k)|^2 / 2), so larger is sharper. Only for kind rfa."},
+
+    {KEY(parallel, sequence), .max = 65536, .number = 0, .neutral = true, .unit = "ranks",
+     .help = "Ranks that share one sequence; it divides the number of ranks, and the other factor "
+             "is data parallel. 0: all ranks."},
+    {KEY(parallel, segments), .min = 1, .max = 4096, .number = 8, .unit = "",
+     .help = "G, a power of two: pieces of a sequence, and the most ranks that can share one. "
+             "Changes the last bits, so a run keeps it; the rank count does not."},
+    {KEY(parallel, threads), .min = 1, .max = 1024, .number = 1, .neutral = true, .unit = "",
+     .help = "OpenMP threads a rank."},
+    {KEY(parallel, exchange), .number = 0, .choices = exchanges, .neutral = true, .unit = "",
+     .help = "How states cross the ranks: MPI_Exscan, all-to-all of subtree sums, or whichever "
+             "keeps the "
+             "bits independent of the rank count, which a forced exscan may not."},
+
+    {KEY(train, seed), .max = SEEDS, .number = 1, .unit = "",
+     .help = "Of parameters, projections, dropout and the order of examples."},
+    {KEY(train, steps), .min = 1, .max = MANY, .number = 5000, .unit = "steps",
+     .help = "Optimiser steps of the whole run, resumed ones included."},
+    {KEY(train, batch), .min = 1, .max = 65536, .number = 32, .unit = "examples",
+     .help = "Examples a step, over all ranks."},
+    {KEY(train, micro_batch), .max = 65536, .number = 0, .neutral = true, .unit = "examples",
+     .help = "Examples that a data-parallel group holds at once: less memory, more passes. 0: "
+             "all of its share."},
+    {KEY(train, rate), .max = 1, .number = 1e-3, .unit = "", .help = "Peak learning rate."},
+    {KEY(train, warmup), .max = MANY, .number = 1000, .unit = "steps",
+     .help = "Linear rise to the peak; then linear fall to 0 at the last step."},
+    {KEY(train, weight_decay), .max = 1, .number = 0, .unit = "",
+     .help = "Decoupled, times the learning rate (AdamW, Loshchilov and Hutter 2019)."},
+    {KEY(train, beta1), .max = 0.9999, .number = 0.9, .unit = "",
+     .help = "Decay of the mean of gradients (Adam, Kingma and Ba 2015)."},
+    {KEY(train, beta2), .max = 0.999999, .number = 0.999, .unit = "",
+     .help = "Decay of the mean of squared gradients."},
+    {KEY(train, epsilon), .min = 1e-12, .max = 1, .number = 1e-6, .unit = "",
+     .help = "Added to the root of the mean of squared gradients."},
+    {KEY(train, clip), .max = 1e6, .number = 1, .unit = "",
+     .help = "Largest global L2 norm of the gradient; a longer one is scaled down. 0: off."},
+    {KEY(train, evaluate_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
+     .help = "Validation during training. 0: only at the end."},
+    {KEY(train, evaluate_examples), .max = MANY, .number = 0, .neutral = true, .unit = "examples",
+     .help = "First examples of the validation split that count. 0: all."},
+    {KEY(train, checkpoint_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
+     .help = "Steps that a crash can cost. 0: only at the end or when stopped."},
+};
+const int rfa_key_count = sizeof rfa_keys / sizeof *rfa_keys;
+
+const rfa_key *rfa_key_find(const char *section, const char *name)
+{
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+bool rfa_key_is_section(const char *section)
+{
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        if (strcmp(key->section, section) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// All bytes are set, padding and the tails of texts too.
+void rfa_config_defaults(rfa_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
+        void *field = (char *)config + key->offset;
+        switch (key->type) {
+        case RFA_KEY_INT: *(int64_t *)field = (int64_t)key->number; break;
+        case RFA_KEY_REAL: *(double *)field = key->number; break;
+        case RFA_KEY_BOOL: *(bool *)field = key->number != 0; break;
+        case RFA_KEY_CHOICE: *(int *)field = (int)key->number; break;
+        case RFA_KEY_TEXT: memcpy(field, key->text, strlen(key->text)); break;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// Token and position embedding.
+#ifndef RFA_LAYERS_EMBEDDING_H
+#define RFA_LAYERS_EMBEDDING_H
+
+#include "tensor/shapes.h"
+
+// x [rows][E] = tokens[ids[t]] + positions[begin + t]; rows from count on are 0. positions NULL:
+// none.
+void rfa_embedding_forward(rfa_real *x,
+                           const uint16_t *ids,
+                           const rfa_real *tokens,
+                           const rfa_real *positions,
+                           ptrdiff_t begin,
+                           ptrdiff_t count,
+                           ptrdiff_t rows,
+                           ptrdiff_t width);
+
+// dtokens [V][E] overwritten with this leaf's gradient. (That of positions is dx itself.)
+void rfa_embedding_backward(rfa_real *dtokens,
+                            const rfa_real *dx,
+                            const uint16_t *ids,
+                            ptrdiff_t count,
+                            ptrdiff_t vocabulary,
+                            ptrdiff_t width);
+
+// out [length][E]: the fixed sinusoids of Vaswani et al. 2017, sin in even and cos in odd channels.
+void rfa_sinusoids(rfa_real *out, ptrdiff_t length, ptrdiff_t width);
+
+#endif

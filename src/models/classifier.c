@@ -1,0 +1,287 @@
+#include "models/classifier_impl.h"
+
+#include "layers/embedding.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
+static rfa_status add_norm(
+    rfa_parameters *table, ptrdiff_t *scale, ptrdiff_t *shift, ptrdiff_t width, const char *name)
+{
+    RFA_TRY(rfa_parameters_add(table, scale, width, 0, RFA_INIT_CONSTANT, 1, "%s.scale", name));
+    return rfa_parameters_add(table, shift, width, 0, RFA_INIT_CONSTANT, 0, "%s.shift", name);
+}
+
+static rfa_status add_linear(rfa_parameters *table,
+                             ptrdiff_t *w,
+                             ptrdiff_t *b,
+                             ptrdiff_t out,
+                             ptrdiff_t in,
+                             const char *name)
+{
+    const double bound = 1 / sqrt((double)in);
+    RFA_TRY(rfa_parameters_add(table, w, out, in, RFA_INIT_UNIFORM, bound, "%s.weight", name));
+    return rfa_parameters_add(table, b, out, 0, RFA_INIT_UNIFORM, bound, "%s.bias", name);
+}
+
+// "layer1.norm2": the name under which a part of a block stands in checkpoints.
+static const char *part_name(char text[48], ptrdiff_t layer, const char *part)
+{
+    snprintf(text, 48, "layer%td.%s", layer, part);
+    return text;
+}
+
+static rfa_status add_block(rfa_classifier *model, ptrdiff_t layer)
+{
+    const rfa_classifier_options *o = &model->options;
+    rfa_parameters *table = &model->table;
+    rfa_block_offsets *at = &model->at.block[layer];
+    char name[48];
+    RFA_TRY(add_norm(table, &at->norm1_scale, &at->norm1_shift, o->width,
+                     part_name(name, layer, "norm1")));
+    RFA_TRY(add_linear(table, &at->qkv_w, &at->qkv_b, 3 * o->width, o->width,
+                       part_name(name, layer, "attention.qkv")));
+    if (o->attention == RFA_ATTENTION_RFA) {
+        RFA_TRY(rfa_parameters_add(table, &at->sigma, o->width, 0, RFA_INIT_CONSTANT, o->bandwidth,
+                                   "layer%td.attention.sigma", layer));
+    }
+    RFA_TRY(add_linear(table, &at->out_w, &at->out_b, o->width, o->width,
+                       part_name(name, layer, "attention.out")));
+    RFA_TRY(add_norm(table, &at->norm2_scale, &at->norm2_shift, o->width,
+                     part_name(name, layer, "norm2")));
+    RFA_TRY(add_linear(table, &at->in_w, &at->in_b, o->feed_forward, o->width,
+                       part_name(name, layer, "feed_forward.in")));
+    return add_linear(table, &at->ff_w, &at->ff_b, o->width, o->feed_forward,
+                      part_name(name, layer, "feed_forward.out"));
+}
+
+static rfa_status add_parameters(rfa_classifier *model)
+{
+    const rfa_classifier_options *o = &model->options;
+    rfa_parameters *table = &model->table;
+    RFA_TRY(rfa_parameters_add(table, &model->at.tokens, o->vocabulary, o->width, RFA_INIT_NORMAL,
+                               0.02, "embedding.tokens"));
+    if (o->positions == RFA_POSITIONS_LEARNED) {
+        RFA_TRY(rfa_parameters_add(table, &model->at.positions, o->max_length, o->width,
+                                   RFA_INIT_NORMAL, 0.02, "embedding.positions"));
+    }
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        RFA_TRY(add_block(model, layer));
+    }
+    RFA_TRY(add_norm(table, &model->at.norm_scale, &model->at.norm_shift, o->width, "norm"));
+    RFA_TRY(add_linear(table, &model->at.w1, &model->at.b1, o->head, o->width, "head.hidden"));
+    return add_linear(table, &model->at.w2, &model->at.b2, o->classes, o->head, "head.out");
+}
+
+static rfa_status create(rfa_classifier *model)
+{
+    const rfa_classifier_options *o = &model->options;
+    RFA_TRY(rfa_alloc(&model->at.block, o->layers, sizeof *model->at.block, "model"));
+    RFA_TRY(rfa_alloc(&model->block, o->layers, sizeof *model->block, "model"));
+    RFA_TRY(add_parameters(model));
+    RFA_TRY(rfa_alloc(&model->values, model->table.size, sizeof *model->values, "parameters"));
+    RFA_TRY(rfa_parameters_init(model->values, &model->table, o->seed));
+    if (o->positions == RFA_POSITIONS_SINUSOIDAL) {
+        RFA_TRY(
+            rfa_alloc(&model->sinusoids, o->max_length * o->width, sizeof(rfa_real), "positions"));
+        rfa_sinusoids(model->sinusoids, o->max_length, o->width);
+    }
+    if (o->attention == RFA_ATTENTION_RFA) {
+        RFA_TRY(
+            rfa_pool_create(&model->pool, o->seed, o->pool, o->projections, o->width / o->heads));
+    }
+    model->attention.options = (rfa_attention_options){
+        .kind = o->attention,
+        .causal = o->causal,
+        .width = o->width,
+        .heads = o->heads,
+        .segments = o->segments,
+        .pool = &model->pool,
+        .exchange = model->exchange,
+        .sequence = model->sequence,
+    };
+    model->threads = omp_get_max_threads();
+    RFA_TRY(rfa_alloc(&model->scratch, model->threads, sizeof *model->scratch, "scratch"));
+    RFA_TRY(rfa_alloc(&model->works, model->threads, sizeof *model->works, "scratch"));
+    for (int t = 0; t < model->threads; t++) {
+        RFA_TRY(rfa_exact_sum_create(&model->scratch[t].sum, model->table.size, "gradients"));
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_classifier_create(rfa_classifier **out,
+                                 const rfa_classifier_options *options,
+                                 const rfa_comm *sequence,
+                                 rfa_exchange *exchange)
+{
+    rfa_classifier *model = NULL;
+    *out = NULL;
+    RFA_TRY(rfa_alloc(&model, 1, sizeof *model, "model"));
+    model->options = *options;
+    model->sequence = sequence;
+    model->exchange = exchange;
+    const rfa_status status = create(model);
+    if (status != RFA_OK) {
+        rfa_classifier_destroy(&model);
+    }
+    *out = model;
+    return status;
+}
+
+void rfa_classifier_destroy(rfa_classifier **out)
+{
+    rfa_classifier *model = *out;
+    if (!model) {
+        return;
+    }
+    for (int t = 0; model->scratch && t < model->threads; t++) {
+        rfa_exact_sum_destroy(&model->scratch[t].sum);
+    }
+    rfa_free(model->arena.base);
+    rfa_free(model->works);
+    rfa_free(model->scratch);
+    rfa_pool_destroy(&model->pool);
+    rfa_free(model->sinusoids);
+    rfa_free(model->values);
+    rfa_parameters_destroy(&model->table);
+    rfa_free(model->block);
+    rfa_free(model->at.block);
+    rfa_free(model);
+    *out = NULL;
+}
+
+static void carve_scratch(rfa_classifier *model, rfa_arena *arena)
+{
+    const rfa_classifier_options *o = &model->options;
+    const ptrdiff_t layer = most(3 * o->width, o->feed_forward);
+    const ptrdiff_t widest = most(layer, most(o->head, o->classes));
+    const ptrdiff_t rows = model->plan.longest_leaf;
+    const ptrdiff_t matrix = most(o->vocabulary, widest) * o->width;
+    const ptrdiff_t work = rfa_attention_work(&model->attention, &model->plan);
+    for (int t = 0; t < model->threads; t++) {
+        rfa_scratch *scratch = &model->scratch[t];
+        scratch->a = rfa_carve(arena, rows * layer, sizeof(rfa_real));
+        scratch->b = rfa_carve(arena, rows * layer, sizeof(rfa_real));
+        scratch->c = rfa_carve(arena, rows * layer, sizeof(rfa_real));
+        scratch->dw = rfa_carve(arena, matrix, sizeof(rfa_real));
+        scratch->dw2 = rfa_carve(arena, o->classes * o->head, sizeof(rfa_real));
+        scratch->db = rfa_carve(arena, widest, sizeof(rfa_real));
+        scratch->db2 = rfa_carve(arena, widest, sizeof(rfa_real));
+        scratch->work = rfa_carve(arena, work, sizeof(rfa_real));
+        model->works[t] = scratch->work;
+    }
+}
+
+static void carve(rfa_classifier *model, rfa_arena *arena)
+{
+    const rfa_classifier_options *o = &model->options;
+    const ptrdiff_t rows = model->plan.rows, examples = model->plan.examples;
+    const size_t size = sizeof(rfa_real);
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        rfa_block_saved *block = &model->block[layer];
+        block->x = rfa_carve(arena, rows * o->width, size);
+        block->stats1 = rfa_carve(arena, rows * 2, size);
+        rfa_attention_carve_saved(&block->attention, arena, &model->attention, &model->plan);
+        block->middle = rfa_carve(arena, rows * o->width, size);
+        block->stats2 = rfa_carve(arena, rows * 2, size);
+        block->u = rfa_carve(arena, rows * o->feed_forward, size);
+    }
+    rfa_attention_carve(&model->attention, arena, &model->plan);
+    model->x = rfa_carve(arena, rows * o->width, size);
+    model->stats = rfa_carve(arena, rows * 2, size);
+    model->pooled_parts = rfa_carve(arena, model->plan.own * examples * o->width, sizeof(double));
+    model->pooled = rfa_carve(arena, examples * o->width, size);
+    model->hidden = rfa_carve(arena, examples * o->head, size);
+    model->logits = rfa_carve(arena, examples * o->classes, size);
+    model->dpooled = rfa_carve(arena, examples * o->width, size);
+    model->dx = rfa_carve(arena, rows * o->width, size);
+    model->dout = rfa_carve(arena, rows * o->width, size);
+    model->dqkv = rfa_carve(arena, rows * 3 * o->width, size);
+    carve_scratch(model, arena);
+}
+
+// Rows of the longest segment and of all segments of the longest example, on any rank.
+static void plan_extent(rfa_plan *plan, int segments)
+{
+    for (int e = 0; e < plan->examples; e++) {
+        ptrdiff_t rows = 0;
+        for (int g = 0; g < segments; g++) {
+            const ptrdiff_t tokens = rfa_segment_begin(plan->lengths[e], segments, g + 1) -
+                                     rfa_segment_begin(plan->lengths[e], segments, g);
+            plan->longest_leaf = most(plan->longest_leaf, rfa_padded(tokens));
+            rows += rfa_padded(tokens);
+        }
+        plan->longest_example = most(plan->longest_example, rows);
+    }
+}
+
+rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
+{
+    model->plan = (rfa_plan){
+        .examples = batch->examples,
+        .own = batch->own,
+        .leaves = batch->leaves,
+        .lengths = batch->length,
+        .mask = batch->mask,
+        .rows = batch->rows,
+        .longest_leaf = RFA_ROWS,
+        .longest_example = RFA_ROWS,
+    };
+    plan_extent(&model->plan, model->options.segments);
+    rfa_arena measure = {0};
+    carve(model, &measure);
+    if (measure.used > model->arena_capacity) {
+        rfa_free(model->arena.base);
+        model->arena.base = NULL;
+        model->arena_capacity = 0;
+        RFA_TRY(rfa_alloc(&model->arena.base, (ptrdiff_t)measure.used, 1, "activations"));
+        model->arena_capacity = measure.used;
+    }
+    model->arena.used = 0;
+    carve(model, &model->arena);
+    return RFA_OK;
+}
+
+const rfa_parameters *rfa_classifier_table(const rfa_classifier *model)
+{
+    return &model->table;
+}
+
+rfa_real *rfa_classifier_values(rfa_classifier *model)
+{
+    return model->values;
+}
+
+const rfa_real *rfa_classifier_logits(const rfa_classifier *model)
+{
+    return model->logits;
+}
+
+int64_t rfa_classifier_guards(rfa_classifier *model)
+{
+    const int64_t guards = model->guards;
+    model->guards = 0;
+    return guards;
+}
+
+rfa_exchange_cost rfa_classifier_gather_cost(const rfa_classifier *model)
+{
+    return model->attention.gather_cost;
+}
+
+double rfa_classifier_flops(const rfa_classifier *model, ptrdiff_t n, bool backward)
+{
+    const rfa_classifier_options *o = &model->options;
+    const double E = (double)o->width, M = (double)o->feed_forward, head = (double)o->head;
+    const double dense = 2 * (double)n * (4 * E * E + 2 * E * M);
+    const double top = 2 * head * (E + (double)o->classes);
+    return (double)o->layers * ((backward ? 2 : 1) * dense +
+                                rfa_attention_flops(&model->attention.options, n, backward)) +
+           (backward ? 2 : 1) * top;
+}

@@ -1,0 +1,67 @@
+// The sequence classifier of the small Long Range Arena set-up: embedding, pre-norm transformer
+// blocks, final norm, pooling, a two-layer head. Its sequences are cut over the ranks of a group.
+#ifndef RFA_MODELS_CLASSIFIER_H
+#define RFA_MODELS_CLASSIFIER_H
+
+#include "base/kinds.h"
+#include "exchange/states.h"
+#include "models/parameters.h"
+#include "tasks/batch.h"
+
+typedef struct {
+    ptrdiff_t layers, width, heads, feed_forward,
+        head; // L, E, H, M, width of the head's hidden layer
+    ptrdiff_t classes, vocabulary, max_length;
+    rfa_positions positions;
+    rfa_pooling pooling;
+    double dropout; // after the embedding, on both residuals, inside the feed-forward
+    rfa_attention_kind attention;
+    bool causal;
+    ptrdiff_t projections, pool; // D, matrices of the pool
+    double bandwidth;            // initial sigma
+    int segments;                // G
+    uint64_t seed;
+} rfa_classifier_options;
+
+typedef struct rfa_classifier rfa_classifier; // opaque
+
+// sequence and exchange are borrowed for the model's life. Local.
+RFA_NODISCARD rfa_status rfa_classifier_create(rfa_classifier **out,
+                                               const rfa_classifier_options *options,
+                                               const rfa_comm *sequence,
+                                               rfa_exchange *exchange);
+void rfa_classifier_destroy(rfa_classifier **model); // NULL-safe
+
+const rfa_parameters *rfa_classifier_table(const rfa_classifier *model);
+rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned by the model
+
+// Logits [examples][classes] of a batch, on every rank of the sequence. step >= 1: training step
+// step, with dropout and that step's projections; 0: evaluation. Collective over sequence.
+RFA_NODISCARD rfa_status rfa_classifier_forward(rfa_classifier *model,
+                                                const rfa_batch *batch,
+                                                int64_t step);
+const rfa_real *rfa_classifier_logits(const rfa_classifier *model);
+
+// Adds the gradients for dlogits [examples][classes] to the model's exact sums; after the forward
+// of the same batch and step. Collective over sequence.
+RFA_NODISCARD rfa_status rfa_classifier_backward(rfa_classifier *model,
+                                                 const rfa_batch *batch,
+                                                 int64_t step,
+                                                 const rfa_real *dlogits);
+
+// Sums the gradients over all ranks, writes them to gradient [table->size] and clears the sums.
+// RFA_ERR_NUMERIC on all ranks alike when one was NaN, Inf or out of range. Collective over all.
+RFA_NODISCARD rfa_status rfa_classifier_gradients(rfa_classifier *model,
+                                                  rfa_real *gradient,
+                                                  const rfa_comm *all);
+
+// Clamped denominators since the last call, on this rank.
+int64_t rfa_classifier_guards(rfa_classifier *model);
+
+// What softmax's gathers cost, beside the exchange's own costs.
+rfa_exchange_cost rfa_classifier_gather_cost(const rfa_classifier *model);
+
+// Flops of all products for one example of n tokens; see rfa_attention_flops.
+double rfa_classifier_flops(const rfa_classifier *model, ptrdiff_t n, bool backward);
+
+#endif

@@ -1,0 +1,446 @@
+// The model, top to bottom; the backward is the forward read upwards.
+#include "models/classifier_impl.h"
+
+#include "layers/dropout.h"
+#include "layers/embedding.h"
+#include "layers/gelu.h"
+#include "layers/head.h"
+#include "layers/linear.h"
+#include "layers/norm.h"
+
+#include <omp.h>
+#include <string.h>
+
+// Places of dropout, one stream each.
+enum { AFTER_EMBEDDING, AFTER_ATTENTION, IN_FEED_FORWARD, AFTER_FEED_FORWARD, PLACES };
+
+static void dropout(rfa_real *x,
+                    rfa_real *also,
+                    const rfa_classifier *model,
+                    const rfa_batch *batch,
+                    const rfa_leaf *leaf,
+                    ptrdiff_t width,
+                    int64_t step,
+                    ptrdiff_t layer,
+                    int place)
+{
+    if (step > 0) {
+        const uint32_t example = (uint32_t)(batch->first + leaf->example);
+        const uint32_t where = (uint32_t)(layer * PLACES + place);
+        const rfa_rng stream = rfa_rng_stream(model->options.seed, RFA_RNG_DROPOUT, (uint32_t)step,
+                                              example << 10 | where);
+        rfa_dropout(x, also, leaf->rows, width, leaf->begin, &stream, model->options.dropout);
+    }
+}
+
+static void
+add(rfa_real *restrict y, const rfa_real *restrict a, const rfa_real *restrict b, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] = a[i] + b[i];
+    }
+}
+
+static rfa_scratch *my_scratch(rfa_classifier *model)
+{
+    return &model->scratch[omp_get_thread_num()];
+}
+
+static rfa_head_weights head_weights(const rfa_classifier *model)
+{
+    return (rfa_head_weights){
+        .width = model->options.width,
+        .hidden = model->options.head,
+        .classes = model->options.classes,
+        .w1 = model->values + model->at.w1,
+        .b1 = model->values + model->at.b1,
+        .w2 = model->values + model->at.w2,
+        .b2 = model->values + model->at.b2,
+    };
+}
+
+static const rfa_real *position_table(const rfa_classifier *model)
+{
+    switch (model->options.positions) {
+    case RFA_POSITIONS_LEARNED: return model->values + model->at.positions;
+    case RFA_POSITIONS_SINUSOIDAL: return model->sinusoids;
+    case RFA_POSITIONS_NONE: break;
+    }
+    return NULL;
+}
+
+// The input of block layer, or the output of the last block.
+static rfa_real *block_input(rfa_classifier *model, ptrdiff_t layer)
+{
+    return layer < model->options.layers ? model->block[layer].x : model->x;
+}
+
+// Rows of a leaf that pooling looks at: all, or those that hold the first token.
+static ptrdiff_t pooled_rows(const rfa_classifier *model, const rfa_leaf *leaf)
+{
+    if (model->options.pooling == RFA_POOLING_MEAN) {
+        return leaf->rows;
+    }
+    return leaf->begin == 0 && leaf->tokens > 0 ? RFA_ROWS : 0;
+}
+
+// ---- forward: leaf by leaf ----
+
+static void embed(rfa_classifier *model, const rfa_batch *batch, int64_t step, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width;
+    rfa_real *x = block_input(model, 0) + leaf->row0 * E;
+    rfa_embedding_forward(x, batch->ids + leaf->row0, model->values + model->at.tokens,
+                          position_table(model), leaf->begin, leaf->tokens, leaf->rows, E);
+    dropout(x, NULL, model, batch, leaf, E, step, 0, AFTER_EMBEDDING);
+}
+
+// x -> norm -> q, k, v -> this segment's state
+static void before_exchange(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, row0 = leaf->row0;
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_norm_forward(scratch->a, block->stats1 + row0 * 2, block->x + row0 * E,
+                     values + at->norm1_scale, values + at->norm1_shift, leaf->rows, E);
+    rfa_linear_forward(block->attention.qkv + row0 * 3 * E, scratch->a, values + at->qkv_w,
+                       values + at->qkv_b, leaf->rows, E, 3 * E);
+    rfa_attention_local(&model->attention, &block->attention, &model->plan,
+                        (int)(leaf - model->plan.leaves), scratch->work);
+}
+
+// read-out -> projection -> residual -> norm -> feed-forward -> residual
+static int64_t after_exchange(rfa_classifier *model,
+                              const rfa_batch *batch,
+                              int64_t step,
+                              ptrdiff_t layer,
+                              const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
+    const ptrdiff_t row0 = leaf->row0, rows = leaf->rows;
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_real *middle = block->middle + row0 * E, *u = block->u + row0 * M;
+    const int64_t guards = rfa_attention_read(&model->attention, &block->attention, &model->plan,
+                                              (int)(leaf - model->plan.leaves), scratch->work);
+    rfa_linear_forward(scratch->a, block->attention.out + row0 * E, values + at->out_w,
+                       values + at->out_b, rows, E, E);
+    dropout(scratch->a, NULL, model, batch, leaf, E, step, layer, AFTER_ATTENTION);
+    add(middle, block->x + row0 * E, scratch->a, rows * E);
+
+    rfa_norm_forward(scratch->a, block->stats2 + row0 * 2, middle, values + at->norm2_scale,
+                     values + at->norm2_shift, rows, E);
+    rfa_linear_forward(u, scratch->a, values + at->in_w, values + at->in_b, rows, E, M);
+    rfa_gelu_forward(scratch->b, u, rows * M);
+    dropout(scratch->b, NULL, model, batch, leaf, M, step, layer, IN_FEED_FORWARD);
+    rfa_linear_forward(scratch->a, scratch->b, values + at->ff_w, values + at->ff_b, rows, M, E);
+    dropout(scratch->a, NULL, model, batch, leaf, E, step, layer, AFTER_FEED_FORWARD);
+    add(block_input(model, layer + 1) + row0 * E, middle, scratch->a, rows * E);
+    return guards;
+}
+
+// final norm -> this segment's part of the pooled vector
+static void pool(rfa_classifier *model, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, rows = pooled_rows(model, leaf);
+    const ptrdiff_t own = (leaf - model->plan.leaves) % model->plan.own;
+    double *part = model->pooled_parts + (own * model->plan.examples + leaf->example) * E;
+    rfa_real *y = my_scratch(model)->a;
+    memset(part, 0, (size_t)E * sizeof *part);
+    rfa_norm_forward(y, model->stats + leaf->row0 * 2, model->x + leaf->row0 * E,
+                     model->values + model->at.norm_scale, model->values + model->at.norm_shift,
+                     rows, E);
+    const ptrdiff_t count = model->options.pooling == RFA_POOLING_MEAN ? leaf->tokens : rows > 0;
+    for (ptrdiff_t t = 0; t < count; t++) {
+        for (ptrdiff_t j = 0; j < E; j++) {
+            part[j] += y[t * E + j];
+        }
+    }
+}
+
+// 1 / tokens for the mean, 1 for the first token
+static double pooling_factor(const rfa_classifier *model, int example)
+{
+    return model->options.pooling == RFA_POOLING_MEAN ? 1 / (double)model->plan.lengths[example]
+                                                      : 1;
+}
+
+static void choose_projections(rfa_classifier *model, int64_t step)
+{
+    const rfa_classifier_options *o = &model->options;
+    if (o->attention != RFA_ATTENTION_RFA) {
+        return;
+    }
+    int index[RFA_MOST_HEADS * 64];
+    if (step > 0) {
+        rfa_pool_pick(index, o->layers * o->heads, &model->pool, step);
+    }
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        rfa_attention_saved *saved = &model->block[layer].attention;
+        saved->sigma = model->values + model->at.block[layer].sigma;
+        for (ptrdiff_t h = 0; h < o->heads; h++) {
+            saved->w[h] = rfa_pool_matrix(&model->pool, step > 0 ? index[layer * o->heads + h] : h);
+        }
+    }
+}
+
+rfa_status rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t step)
+{
+    const rfa_classifier_options *o = &model->options;
+    RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch)));
+    choose_projections(model, step);
+    const rfa_leaf *leaves = batch->leaves;
+    int64_t guards = 0;
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        embed(model, batch, step, &leaves[l]);
+    }
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+#pragma omp parallel for schedule(dynamic)
+        for (int l = 0; l < batch->leaf_count; l++) {
+            before_exchange(model, layer, &leaves[l]);
+        }
+        RFA_TRY(rfa_attention_exchange(&model->attention, &model->block[layer].attention,
+                                       &model->plan, model->works));
+#pragma omp parallel for schedule(dynamic) reduction(+ : guards)
+        for (int l = 0; l < batch->leaf_count; l++) {
+            guards += after_exchange(model, batch, step, layer, &leaves[l]);
+        }
+    }
+    model->guards += guards;
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        pool(model, &leaves[l]);
+    }
+    RFA_TRY(rfa_exchange_run(model->exchange, RFA_TOTAL, model->pooled_parts,
+                             batch->examples * o->width));
+    const rfa_head_weights weights = head_weights(model);
+    for (int e = 0; e < batch->examples; e++) {
+        rfa_real *pooled = model->pooled + e * o->width;
+        for (ptrdiff_t j = 0; j < o->width; j++) {
+            pooled[j] =
+                (rfa_real)(model->pooled_parts[e * o->width + j] * pooling_factor(model, e));
+        }
+        rfa_head_forward(model->logits + e * o->classes, model->hidden + e * o->head, pooled,
+                         &weights);
+    }
+    return RFA_OK;
+}
+
+// ---- backward: the same list, upwards ----
+
+static void add_gradient(rfa_scratch *scratch, ptrdiff_t at, const rfa_real *x, ptrdiff_t n)
+{
+    rfa_exact_sum_add(&scratch->sum, at, x, n);
+}
+
+// One leaf's gradients of a linear layer, y = x W^T + b.
+static void linear_gradient(rfa_scratch *scratch,
+                            ptrdiff_t at_w,
+                            ptrdiff_t at_b,
+                            const rfa_real *dy,
+                            const rfa_real *x,
+                            ptrdiff_t rows,
+                            ptrdiff_t in,
+                            ptrdiff_t out)
+{
+    rfa_linear_backward_weight(scratch->dw, scratch->db, dy, x, rows, in, out);
+    add_gradient(scratch, at_w, scratch->dw, out * in);
+    add_gradient(scratch, at_b, scratch->db, out);
+}
+
+// One leaf's gradients of a norm; dx is added to.
+static void norm_backward(rfa_scratch *scratch,
+                          rfa_real *dx,
+                          ptrdiff_t at_scale,
+                          ptrdiff_t at_shift,
+                          const rfa_real *dy,
+                          const rfa_real *stats,
+                          const rfa_real *x,
+                          const rfa_real *scale,
+                          ptrdiff_t rows,
+                          ptrdiff_t width)
+{
+    rfa_norm_backward(dx, scratch->db, scratch->db2, dy, stats, x, scale, rows, width);
+    add_gradient(scratch, at_scale, scratch->db, width);
+    add_gradient(scratch, at_shift, scratch->db2, width);
+}
+
+static void pool_backward(rfa_classifier *model, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, rows = pooled_rows(model, leaf);
+    const bool mean = model->options.pooling == RFA_POOLING_MEAN;
+    const ptrdiff_t count = mean ? leaf->tokens : rows > 0;
+    const rfa_real *dpooled = model->dpooled + leaf->example * E;
+    const rfa_real factor = (rfa_real)pooling_factor(model, leaf->example);
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_real *dx = model->dx + leaf->row0 * E, *dy = scratch->a;
+    memset(dx, 0, (size_t)(leaf->rows * E) * sizeof *dx);
+    memset(dy, 0, (size_t)(rows * E) * sizeof *dy);
+    for (ptrdiff_t t = 0; t < count; t++) {
+        for (ptrdiff_t j = 0; j < E; j++) {
+            dy[t * E + j] = dpooled[j] * factor;
+        }
+    }
+    if (count > 0) {
+        norm_backward(scratch, dx, model->at.norm_scale, model->at.norm_shift, dy,
+                      model->stats + leaf->row0 * 2, model->x + leaf->row0 * E,
+                      model->values + model->at.norm_scale, rows, E);
+    }
+}
+
+static void after_exchange_backward(rfa_classifier *model,
+                                    const rfa_batch *batch,
+                                    int64_t step,
+                                    ptrdiff_t layer,
+                                    const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
+    const ptrdiff_t row0 = leaf->row0, rows = leaf->rows;
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    const rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = my_scratch(model);
+    const rfa_real *middle = block->middle + row0 * E;
+    rfa_real *dx = model->dx + row0 * E, *dout = model->dout + row0 * E;
+    rfa_real *dy = scratch->a, *g = scratch->b, *slope = scratch->c;
+
+    memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
+    dropout(dy, NULL, model, batch, leaf, E, step, layer, AFTER_FEED_FORWARD);
+    rfa_gelu_slope(g, slope, block->u + row0 * M, rows * M);
+    dropout(g, slope, model, batch, leaf, M, step, layer, IN_FEED_FORWARD);
+    linear_gradient(scratch, at->ff_w, at->ff_b, dy, g, rows, M, E);
+    rfa_linear_backward_input(g, dy, values + at->ff_w, rows, M, E);
+    for (ptrdiff_t i = 0; i < rows * M; i++) {
+        g[i] *= slope[i]; // the gradient of u
+    }
+    rfa_real *h = scratch->a, *dh = scratch->c; // dy and slope are done with
+    rfa_norm_apply(h, block->stats2 + row0 * 2, middle, values + at->norm2_scale,
+                   values + at->norm2_shift, rows, E);
+    linear_gradient(scratch, at->in_w, at->in_b, g, h, rows, E, M);
+    rfa_linear_backward_input(dh, g, values + at->in_w, rows, E, M);
+    norm_backward(scratch, dx, at->norm2_scale, at->norm2_shift, dh, block->stats2 + row0 * 2,
+                  middle, values + at->norm2_scale, rows, E);
+
+    memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
+    dropout(dy, NULL, model, batch, leaf, E, step, layer, AFTER_ATTENTION);
+    linear_gradient(scratch, at->out_w, at->out_b, dy, block->attention.out + row0 * E, rows, E, E);
+    rfa_linear_backward_input(dout, dy, values + at->out_w, rows, E, E);
+    memset(scratch->db, 0, (size_t)E * sizeof *scratch->db);
+    rfa_attention_read_backward(model->dqkv, scratch->db, model->dout, &model->attention,
+                                &block->attention, &model->plan, (int)(leaf - model->plan.leaves),
+                                scratch->work);
+    if (model->options.attention == RFA_ATTENTION_RFA) {
+        add_gradient(scratch, at->sigma, scratch->db, E);
+    }
+}
+
+static void before_exchange_backward(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, row0 = leaf->row0, rows = leaf->rows;
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    const rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_real *h = scratch->a, *dh = scratch->b;
+    memset(scratch->db, 0, (size_t)E * sizeof *scratch->db);
+    rfa_attention_local_backward(model->dqkv, scratch->db, model->dout, &model->attention,
+                                 &block->attention, &model->plan, (int)(leaf - model->plan.leaves),
+                                 scratch->work);
+    if (model->options.attention == RFA_ATTENTION_RFA) {
+        add_gradient(scratch, at->sigma, scratch->db, E);
+    }
+    rfa_norm_apply(h, block->stats1 + row0 * 2, block->x + row0 * E, values + at->norm1_scale,
+                   values + at->norm1_shift, rows, E);
+    const rfa_real *dqkv = model->dqkv + row0 * 3 * E;
+    linear_gradient(scratch, at->qkv_w, at->qkv_b, dqkv, h, rows, E, 3 * E);
+    rfa_linear_backward_input(dh, dqkv, values + at->qkv_w, rows, E, 3 * E);
+    norm_backward(scratch, model->dx + row0 * E, at->norm1_scale, at->norm1_shift, dh,
+                  block->stats1 + row0 * 2, block->x + row0 * E, values + at->norm1_scale, rows, E);
+}
+
+static void
+embed_backward(rfa_classifier *model, const rfa_batch *batch, int64_t step, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, V = model->options.vocabulary;
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_real *dx = model->dx + leaf->row0 * E;
+    dropout(dx, NULL, model, batch, leaf, E, step, 0, AFTER_EMBEDDING);
+    if (model->options.positions == RFA_POSITIONS_LEARNED) {
+        add_gradient(scratch, model->at.positions + leaf->begin * E, dx, leaf->tokens * E);
+    }
+    rfa_embedding_backward(scratch->dw, dx, batch->ids + leaf->row0, leaf->tokens, V, E);
+    add_gradient(scratch, model->at.tokens, scratch->dw, V * E);
+}
+
+// Every rank of the sequence computes the same dpooled; one of them adds the head's gradients.
+static void head_backward(rfa_classifier *model, int example, const rfa_real *dlogits)
+{
+    const rfa_classifier_options *o = &model->options;
+    const rfa_head_weights weights = head_weights(model);
+    rfa_scratch *scratch = my_scratch(model);
+    rfa_real *dw2 = scratch->dw2, *db2 = scratch->db2;
+    rfa_head_backward(model->dpooled + example * o->width, scratch->dw, scratch->db, dw2, db2,
+                      dlogits, model->hidden + example * o->head,
+                      model->pooled + example * o->width, &weights);
+    if (model->sequence->rank == 0) {
+        add_gradient(scratch, model->at.w1, scratch->dw, o->head * o->width);
+        add_gradient(scratch, model->at.b1, scratch->db, o->head);
+        add_gradient(scratch, model->at.w2, dw2, o->classes * o->head);
+        add_gradient(scratch, model->at.b2, db2, o->classes);
+    }
+}
+
+rfa_status rfa_classifier_backward(rfa_classifier *model,
+                                   const rfa_batch *batch,
+                                   int64_t step,
+                                   const rfa_real *dlogits)
+{
+    const rfa_leaf *leaves = batch->leaves;
+    for (int e = 0; e < batch->examples; e++) {
+        head_backward(model, e, dlogits + e * model->options.classes);
+    }
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        pool_backward(model, &leaves[l]);
+    }
+    for (ptrdiff_t layer = model->options.layers - 1; layer >= 0; layer--) {
+#pragma omp parallel for schedule(dynamic)
+        for (int l = 0; l < batch->leaf_count; l++) {
+            after_exchange_backward(model, batch, step, layer, &leaves[l]);
+        }
+        RFA_TRY(rfa_attention_exchange_backward(model->dqkv, model->dout, &model->attention,
+                                                &model->block[layer].attention, &model->plan,
+                                                model->works));
+#pragma omp parallel for schedule(dynamic)
+        for (int l = 0; l < batch->leaf_count; l++) {
+            before_exchange_backward(model, layer, &leaves[l]);
+        }
+    }
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        embed_backward(model, batch, step, &leaves[l]);
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_classifier_gradients(rfa_classifier *model, rfa_real *gradient, const rfa_comm *all)
+{
+    rfa_exact_sum *sum = &model->scratch[0].sum;
+    for (int t = 1; t < model->threads; t++) {
+        rfa_exact_sum_merge(sum, &model->scratch[t].sum);
+        rfa_exact_sum_clear(&model->scratch[t].sum);
+    }
+    rfa_exact_sum_reduce(sum, all);
+    const bool good = rfa_exact_sum_is_good(sum);
+    for (ptrdiff_t i = 0; i < model->table.size; i++) {
+        gradient[i] = (rfa_real)rfa_exact_sum_value(sum, i);
+    }
+    rfa_exact_sum_clear(sum);
+    return good ? RFA_OK
+                : rfa_fail(RFA_ERR_NUMERIC, "a gradient is not finite or beyond 16384: diverged");
+}

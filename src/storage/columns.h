@@ -1,0 +1,25 @@
+// The columns of steps and evaluations: one table for the HDF5 file, the lines and inspect.
+#ifndef RFA_STORAGE_COLUMNS_H
+#define RFA_STORAGE_COLUMNS_H
+
+#include "storage/json.h"
+
+#include <stddef.h>
+
+typedef enum { RFA_COLUMN_INT, RFA_COLUMN_DOUBLE, RFA_COLUMN_DIGEST } rfa_column_kind;
+
+typedef struct {
+    const char *name, *units, *long_name;
+    size_t offset; // in the record, of 8 bytes
+    rfa_column_kind kind;
+} rfa_column;
+
+enum { RFA_STEP_COLUMNS = 9, RFA_EVALUATION_COLUMNS = 4 };
+extern const rfa_column rfa_step_columns[RFA_STEP_COLUMNS];             // of rfa_step_record
+extern const rfa_column rfa_evaluation_columns[RFA_EVALUATION_COLUMNS]; // of rfa_evaluation_record
+
+// The column of a record as a word of JSON: digests as 16 hex digits in quotes.
+const char *
+rfa_column_word(char out[RFA_JSON_NUMBER], const rfa_column *column, const void *record);
+
+#endif

@@ -1,0 +1,49 @@
+// Data sets: one HDF5 file per task, read in parallel.
+//
+//   /                 attributes: task, created_by, source, generator parameters, digest, complete
+//   = 1 (last) /vocabulary       [V] UTF-8 strings, id = index, 0 = padding
+//   /<split>/tokens   [sum of lengths] unsigned 8-bit ids (16-bit beyond 256 symbols), packed
+//   /<split>/offsets  [n + 1] int64: example i is tokens[offsets[i] .. offsets[i + 1])
+//   /<split>/lengths  [n] int32      /<split>/labels [n] int32
+#ifndef RFA_STORAGE_DATASET_H
+#define RFA_STORAGE_DATASET_H
+
+#include "base/status.h"
+#include "exchange/partition.h"
+
+#include <stdint.h>
+
+typedef struct rfa_dataset rfa_dataset; // opaque: the open file, one split, its offsets and labels
+
+// Opens one split for collective reads on a duplicate of all (never on a Cartesian communicator).
+// Checks schema, types, ranks, complete flag, that offsets ascend from 0 to the size of tokens,
+// that every label is in [0, classes) and no example is empty: RFA_ERR_IO with file, dataset,
+// index. Agreed. Collective.
+RFA_NODISCARD rfa_status rfa_dataset_open(rfa_dataset **out,
+                                          const rfa_comm *all,
+                                          const char *path,
+                                          const char *split);
+void rfa_dataset_close(rfa_dataset **dataset); // NULL-safe. Collective
+
+int64_t rfa_dataset_examples(const rfa_dataset *dataset);
+int rfa_dataset_classes(const rfa_dataset *dataset);    // attribute "classes"
+int rfa_dataset_vocabulary(const rfa_dataset *dataset); // number of ids, padding included
+ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset);
+const char *rfa_dataset_task(const rfa_dataset *dataset);
+const char *
+rfa_dataset_digest(const rfa_dataset *dataset); // 16 hex digits over all splits, from the file
+const char *rfa_dataset_path(const rfa_dataset *dataset);
+ptrdiff_t rfa_dataset_length(const rfa_dataset *dataset, int64_t example);
+int rfa_dataset_label(const rfa_dataset *dataset, int64_t example);
+
+// ids[row0 + t] of each leaf = token (begin + t) of example examples[leaf.example], 0 in padded
+// rows. One collective hyperslab read of just these tokens by all ranks of the file's communicator
+// (a rank without leaves takes part with an empty selection). An id outside the vocabulary is
+// RFA_ERR_IO, naming the example and position. Agreed. Collective over all.
+RFA_NODISCARD rfa_status rfa_dataset_read(rfa_dataset *dataset,
+                                          uint16_t *ids,
+                                          const int64_t *examples,
+                                          const rfa_leaf *leaves,
+                                          int leaf_count);
+
+#endif

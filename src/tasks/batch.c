@@ -1,0 +1,126 @@
+#include "tasks/batch.h"
+
+#include "rng/rng.h"
+
+#include <string.h>
+
+rfa_status rfa_sampler_create(rfa_sampler *sampler, uint64_t seed, int64_t examples)
+{
+    *sampler = (rfa_sampler){.seed = seed, .examples = examples, .epoch = -1};
+    return rfa_alloc(&sampler->order, examples, sizeof *sampler->order, "order of examples");
+}
+
+void rfa_sampler_destroy(rfa_sampler *sampler)
+{
+    rfa_free(sampler->order);
+    *sampler = (rfa_sampler){0};
+}
+
+// Fisher-Yates, keyed by the epoch.
+static void shuffle(rfa_sampler *sampler, int64_t epoch)
+{
+    rfa_rng_reader reader =
+        rfa_rng_reader_at(rfa_rng_stream(sampler->seed, RFA_RNG_SHUFFLE, (uint32_t)epoch, 0));
+    int32_t *order = sampler->order;
+    for (int64_t i = 0; i < sampler->examples; i++) {
+        order[i] = (int32_t)i;
+    }
+    for (int64_t i = sampler->examples - 1; i > 0; i--) {
+        const uint32_t j = rfa_rng_below(&reader, (uint32_t)i + 1);
+        const int32_t swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    sampler->epoch = epoch;
+}
+
+int64_t rfa_sampler_at(rfa_sampler *sampler, int64_t index)
+{
+    if (index / sampler->examples != sampler->epoch) {
+        shuffle(sampler, index / sampler->examples);
+    }
+    return sampler->order[index % sampler->examples];
+}
+
+rfa_status rfa_batch_create(
+    rfa_batch *batch, int capacity, int segments, int parts, int part, ptrdiff_t max_length)
+{
+    *batch = (rfa_batch){
+        .capacity = capacity,
+        .segments = segments,
+        .parts = parts,
+        .part = part,
+        .max_length = max_length,
+        .own = rfa_part_begin(segments, parts, part + 1) - rfa_part_begin(segments, parts, part),
+    };
+    rfa_status status = rfa_alloc(&batch->id, capacity, sizeof *batch->id, "batch");
+    if (status == RFA_OK) {
+        status = rfa_alloc(&batch->label, capacity, sizeof *batch->label, "batch");
+    }
+    if (status == RFA_OK) {
+        status = rfa_alloc(&batch->length, capacity, sizeof *batch->length, "batch");
+    }
+    if (status == RFA_OK) {
+        status = rfa_alloc(&batch->leaves, (ptrdiff_t)capacity * batch->own, sizeof *batch->leaves,
+                           "batch");
+    }
+    return status;
+}
+
+void rfa_batch_destroy(rfa_batch *batch)
+{
+    rfa_free(batch->id);
+    rfa_free(batch->label);
+    rfa_free(batch->length);
+    rfa_free(batch->leaves);
+    rfa_free(batch->ids);
+    rfa_free(batch->mask);
+    *batch = (rfa_batch){0};
+}
+
+static rfa_status reserve_rows(rfa_batch *batch)
+{
+    if (batch->rows <= batch->row_capacity) {
+        return RFA_OK;
+    }
+    rfa_free(batch->ids);
+    rfa_free(batch->mask);
+    batch->ids = NULL;
+    batch->mask = NULL;
+    batch->row_capacity = 0;
+    RFA_TRY(rfa_alloc(&batch->ids, batch->rows, sizeof *batch->ids, "batch tokens"));
+    RFA_TRY(rfa_alloc(&batch->mask, batch->rows, sizeof *batch->mask, "batch mask"));
+    batch->row_capacity = batch->rows;
+    return RFA_OK;
+}
+
+rfa_status rfa_batch_load(rfa_batch *batch,
+                          rfa_dataset *dataset,
+                          const rfa_comm *all,
+                          const int64_t *id,
+                          int n,
+                          int first)
+{
+    RFA_ASSERT(n <= batch->capacity);
+    batch->examples = n;
+    batch->first = first;
+    batch->leaf_count = n * batch->own;
+    batch->tokens = 0;
+    for (int e = 0; e < n; e++) {
+        const ptrdiff_t length = rfa_dataset_length(dataset, id[e]);
+        batch->id[e] = id[e];
+        batch->label[e] = rfa_dataset_label(dataset, id[e]);
+        batch->length[e] = length < batch->max_length ? length : batch->max_length;
+    }
+    batch->rows = rfa_leaves_fill(batch->leaves, batch->length, n, batch->segments, batch->parts,
+                                  batch->part);
+    RFA_TRY(rfa_agree(all, reserve_rows(batch)));
+    for (int l = 0; l < batch->leaf_count; l++) {
+        const rfa_leaf *leaf = &batch->leaves[l];
+        batch->tokens += leaf->tokens;
+        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
+            batch->mask[leaf->row0 + t] = t < leaf->tokens;
+        }
+    }
+    return rfa_dataset_read(dataset, batch->ids, batch->id, batch->leaves, batch->leaf_count);
+}

@@ -1,0 +1,118 @@
+#include "tensor/gemm.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Atomic int64_t flops;
+
+void rfa_gemm(rfa_transpose op_a,
+              rfa_transpose op_b,
+              ptrdiff_t m,
+              ptrdiff_t n,
+              ptrdiff_t k,
+              rfa_real alpha,
+              const rfa_real *a,
+              ptrdiff_t lda,
+              const rfa_real *b,
+              ptrdiff_t ldb,
+              rfa_real beta,
+              rfa_real *c,
+              ptrdiff_t ldc)
+{
+    const enum CBLAS_TRANSPOSE ta = op_a == RFA_T ? CblasTrans : CblasNoTrans;
+    const enum CBLAS_TRANSPOSE tb = op_b == RFA_T ? CblasTrans : CblasNoTrans;
+    atomic_fetch_add_explicit(&flops, 2 * m * n * k, memory_order_relaxed);
+#ifdef RFA_DOUBLE
+    cblas_dgemm(CblasRowMajor, ta, tb, rfa_int(m), rfa_int(n), rfa_int(k), alpha, a, rfa_int(lda),
+                b, rfa_int(ldb), beta, c, rfa_int(ldc));
+#else
+    cblas_sgemm(CblasRowMajor, ta, tb, rfa_int(m), rfa_int(n), rfa_int(k), alpha, a, rfa_int(lda),
+                b, rfa_int(ldb), beta, c, rfa_int(ldc));
+#endif
+}
+
+int64_t rfa_gemm_flops(void)
+{
+    return atomic_load_explicit(&flops, memory_order_relaxed);
+}
+
+// One product of small integers, which is exact in any order; c starts as NaN and must not survive.
+static bool product_is_right(rfa_transpose op_a, rfa_transpose op_b, int m, int n, int k)
+{
+    enum { MOST = 40 };
+    rfa_real a[MOST * MOST], b[MOST * MOST], c[MOST * MOST];
+    for (int i = 0; i < MOST * MOST; i++) {
+        a[i] = (rfa_real)(i % 7 - 3);
+        b[i] = (rfa_real)(i % 5 - 2);
+        c[i] = (rfa_real)NAN;
+    }
+    rfa_gemm(op_a, op_b, m, n, k, 1, a, MOST, b, MOST, 0, c, MOST);
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int l = 0; l < k; l++) {
+                sum += (double)(op_a == RFA_T ? a[l * MOST + i] : a[i * MOST + l]) *
+                       (double)(op_b == RFA_T ? b[j * MOST + l] : b[l * MOST + j]);
+            }
+            if (!(c[i * MOST + j] == (rfa_real)sum)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool rfa_gemm_start(void)
+{
+    static const int shapes[][3] = {{2, 2, 1}, {3, 5, 7}, {16, 33, 17}, {31, 2, 40}, {17, 19, 0}};
+    openblas_set_num_threads(1);
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+        for (int ops = 0; ops < 4; ops++) {
+            if (!product_is_right(ops & 1 ? RFA_T : RFA_N, ops & 2 ? RFA_T : RFA_N, shapes[i][0],
+                                  shapes[i][1], shapes[i][2])) {
+                return false;
+            }
+        }
+    }
+    return openblas_get_num_threads() == 1;
+}
+
+const char *rfa_gemm_library(void)
+{
+    static char text[128];
+    if (!text[0]) {
+        char version[64] = "";
+        if (sscanf(openblas_get_config(), "OpenBLAS %63s", version) != 1) {
+            snprintf(version, sizeof version, "?");
+        }
+        snprintf(text, sizeof text, "OpenBLAS %s %s", version, openblas_get_corename());
+    }
+    return text;
+}
+
+double rfa_gemm_ceiling(ptrdiff_t n)
+{
+    rfa_real *block = NULL;
+    if (rfa_alloc(&block, 3 * n * n, sizeof *block, "gemm ceiling") != RFA_OK) {
+        return 0;
+    }
+    for (ptrdiff_t i = 0; i < 2 * n * n; i++) {
+        block[i] = (rfa_real)(i % 11) - 5;
+    }
+    double best = INFINITY;
+    enum { REPEATS = 6 };
+    for (int repeat = 0; repeat < REPEATS; repeat++) {
+        const double start = rfa_now();
+        rfa_gemm(RFA_N, RFA_N, n, n, n, 1, block, n, block + n * n, n, 0, block + 2 * n * n, n);
+        best = fmin(best, rfa_now() - start);
+    }
+    atomic_fetch_sub_explicit(&flops, REPEATS * 2 * n * n * n, memory_order_relaxed); // no work
+    rfa_free(block);
+    return 2.0 * (double)n * (double)n * (double)n / best;
+}

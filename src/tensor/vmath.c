@@ -1,0 +1,180 @@
+#include "tensor/vmath.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { LANES = 16 }; // partial sums and maxima: a fixed order, in whole vectors
+
+#ifdef RFA_DOUBLE
+
+static inline double exp_of(double x)
+{
+    return exp(x);
+}
+
+static inline void sin_cos_of(double *s, double *c, double x)
+{
+    *s = sin(x);
+    *c = cos(x);
+}
+
+static bool any_beyond_fast_range(const double *x, ptrdiff_t n)
+{
+    (void)x, (void)n;
+    return false;
+}
+
+static void sin_cos_beyond_fast_range(double *s, double *c, const double *x, ptrdiff_t n)
+{
+    (void)s, (void)c, (void)x, (void)n;
+}
+
+#else
+
+static const float fast_range = 0x1p16f; // of sin and cos: three parts of pi / 2 suffice
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// x + magic is rounded to a whole number, which the low bits of the sum then hold.
+static const float magic = 0x1.8p23f;
+
+// exp(x) = 2^n exp(r), |r| <= log(2) / 2, exp(r) = 1 + r + r^2 p(r) with a minimax p of degree 4.
+static inline float exp_of(float x)
+{
+    const float sum = fmaf(x, 0x1.715476p+0f, magic);
+    const float n = sum - magic;
+    const float r = fmaf(n, 0x1.05c610p-29f, fmaf(n, -0x1.62e430p-1f, x)); // log(2) in two parts
+    float p = fmaf(0x1.6a1a62p-10f, r, 0x1.123fc8p-7f);
+    p = fmaf(p, r, 0x1.555916p-5f);
+    p = fmaf(p, r, 0x1.55548ap-3f);
+    p = fmaf(p, r, 0x1.fffffcp-2f);
+    p = 1.0f + fmaf(p, r * r, r);
+    float y = float_of(bits_of(p) + (bits_of(sum) << 23)); // p 2^n
+    y = x < -0x1.5d589ep+6f ? 0.0f : y;                    // log of the smallest normal number
+    return x <= 0x1.62e42ep+6f ? y : x + INFINITY;         // log of the greatest; NaN goes here
+}
+
+// x = n pi / 2 + r, |r| <= pi / 4; odd n swap sine and cosine, bit 1 of n or n + 1 is their sign.
+static inline void sin_cos_of(float *s, float *c, float x)
+{
+    const float sum = fmaf(x, 0x1.45f306p-1f, magic);
+    const float n = sum - magic;
+    const uint32_t quadrant = bits_of(sum);
+    float r = fmaf(n, -0x1.921fb6p+0f, x);
+    r = fmaf(n, 0x1.777a5cp-25f, r);
+    r = fmaf(n, 0x1.ee59dap-50f, r);
+    const float z = r * r;
+    float sine = fmaf(fmaf(-0x1.992c00p-13f, z, 0x1.1106fcp-7f), z, -0x1.555544p-3f);
+    sine = fmaf(sine * z, r, r);
+    float cosine = fmaf(fmaf(0x1.99cb78p-16f, z, -0x1.6c0bc4p-10f), z, 0x1.55554ap-5f);
+    cosine = fmaf(cosine, z * z, fmaf(-0.5f, z, 1.0f));
+    const float a = quadrant & 1 ? cosine : sine;
+    const float b = quadrant & 1 ? sine : cosine;
+    *s = float_of(bits_of(a) ^ (quadrant & 2) << 30);
+    *c = float_of(bits_of(b) ^ ((quadrant + 1) & 2) << 30);
+}
+
+static bool any_beyond_fast_range(const float *x, ptrdiff_t n)
+{
+    int beyond = 0;
+#pragma omp simd reduction(| : beyond)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        beyond |= !(fabsf(x[i]) <= fast_range);
+    }
+    return beyond;
+}
+
+static void sin_cos_beyond_fast_range(float *s, float *c, const float *x, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if (!(fabsf(x[i]) <= fast_range)) {
+            s[i] = sinf(x[i]);
+            c[i] = cosf(x[i]);
+        }
+    }
+}
+
+#endif
+
+static inline rfa_real greater(rfa_real a, rfa_real b)
+{
+    return a > b ? a : b;
+}
+
+void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] = exp_of(x[i]);
+    }
+}
+
+rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n)
+{
+    rfa_real sums[LANES] = {0};
+    ptrdiff_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            y[i + l] = exp_of(x[i + l] - shift);
+            sums[l] += y[i + l];
+        }
+    }
+    for (int l = 0; i + l < n; l++) {
+        y[i + l] = exp_of(x[i + l] - shift);
+        sums[l] += y[i + l];
+    }
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; l++) {
+            sums[l] += sums[l + half];
+        }
+    }
+    return sums[0];
+}
+
+void rfa_vsin_cos(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+{
+    const bool beyond = any_beyond_fast_range(x, n);
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sin_cos_of(s + i, c + i, x[i]);
+    }
+    if (beyond) {
+        sin_cos_beyond_fast_range(s, c, x, n);
+    }
+}
+
+rfa_real rfa_vmax(const rfa_real *x, ptrdiff_t n)
+{
+    rfa_real most[LANES];
+    for (int l = 0; l < LANES; l++) {
+        most[l] = (rfa_real)-INFINITY;
+    }
+    ptrdiff_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            most[l] = greater(x[i + l], most[l]);
+        }
+    }
+    for (int l = 0; i + l < n; l++) {
+        most[l] = greater(x[i + l], most[l]);
+    }
+    for (int l = 1; l < LANES; l++) {
+        most[0] = greater(most[l], most[0]);
+    }
+    return most[0];
+}

@@ -1,0 +1,364 @@
+#include "train/loop.h"
+
+#include "base/log.h"
+#include "optim/adamw.h"
+#include "storage/checkpoint.h"
+#include "tensor/gemm.h"
+#include "train/provenance.h"
+#include "train/state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+// All that a run in progress holds beside the session.
+typedef struct {
+    rfa_session *session;
+    rfa_dataset *validation;
+    rfa_sampler sampler;
+    rfa_adamw optimiser;
+    rfa_tally tally;
+    rfa_run *run; // rank 0
+    const char *path;
+    int64_t step; // optimiser steps done
+    int64_t best_correct, best_step;
+    int64_t *id, *confusion;
+    rfa_real *gradient, *dlogits;
+    double seconds, flops,
+        wait; // of the training steps of this process: time, model flops, exchange
+    int64_t tokens, steps;
+} rfa_training;
+
+static rfa_status create(rfa_training *training)
+{
+    rfa_session *session = training->session;
+    const rfa_config *config = &session->config;
+    const rfa_adamw_options options = {
+        .beta1 = config->train.beta1,
+        .beta2 = config->train.beta2,
+        .epsilon = config->train.epsilon,
+        .weight_decay = config->train.weight_decay,
+        .clip = config->train.clip,
+    };
+    const ptrdiff_t size = rfa_classifier_table(session->model)->size;
+    const int classes = rfa_dataset_classes(session->data);
+    RFA_TRY(rfa_sampler_create(&training->sampler, (uint64_t)config->train.seed,
+                               rfa_dataset_examples(session->data)));
+    RFA_TRY(rfa_adamw_create(&training->optimiser, &options, size));
+    RFA_TRY(rfa_exact_sum_create(&training->tally.loss, 1, "loss"));
+    RFA_TRY(rfa_alloc(&training->id, config->train.batch, sizeof *training->id, "batch"));
+    RFA_TRY(rfa_alloc(&training->gradient, size, sizeof *training->gradient, "gradient"));
+    RFA_TRY(rfa_alloc(&training->dlogits, (ptrdiff_t)session->batch.capacity * classes,
+                      sizeof *training->dlogits, "logits"));
+    return rfa_alloc(&training->confusion, (ptrdiff_t)classes * classes,
+                     sizeof *training->confusion, "confusion matrix");
+}
+
+static void destroy(rfa_training *training)
+{
+    rfa_run_destroy(&training->run);
+    rfa_free(training->confusion);
+    rfa_free(training->dlogits);
+    rfa_free(training->gradient);
+    rfa_free(training->id);
+    rfa_exact_sum_destroy(&training->tally.loss);
+    rfa_adamw_destroy(&training->optimiser);
+    rfa_sampler_destroy(&training->sampler);
+    rfa_dataset_close(&training->validation);
+}
+
+static double exchange_wait(const rfa_session *session)
+{
+    return rfa_exchange_costs(session->exchange)->seconds +
+           rfa_classifier_gather_cost(session->model).seconds;
+}
+
+// One optimiser step: forward, loss, backward of the batch in passes; gradients summed over all
+// ranks; update. On RFA_ERR_NUMERIC the parameters are those of the step before.
+static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa_score *score)
+{
+    rfa_session *session = training->session;
+    const rfa_config *config = &session->config;
+    const rfa_comm *all = &session->grid.all;
+    const int64_t step = training->step + 1, n = config->train.batch;
+    const double start = rfa_now(), waited = exchange_wait(session);
+    for (int64_t i = 0; i < n; i++) {
+        training->id[i] = rfa_sampler_at(&training->sampler, (step - 1) * n + i);
+    }
+    for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
+        RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
+        RFA_TRY(rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step)));
+        rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
+        RFA_TRY(rfa_agree(all, rfa_classifier_backward(session->model, &session->batch, step,
+                                                       training->dlogits)));
+    }
+    rfa_tally_reduce(&training->tally, session, score);
+    RFA_TRY(rfa_classifier_gradients(session->model, training->gradient, all));
+    if (!isfinite(score->loss)) {
+        return rfa_fail(RFA_ERR_NUMERIC, "the loss is not finite: diverged");
+    }
+    const double rate =
+        rfa_linear_schedule(config->train.rate, step, config->train.warmup, config->train.steps);
+    const double norm =
+        rfa_adamw_step(&training->optimiser, rfa_classifier_values(session->model),
+                       training->gradient, rfa_classifier_table(session->model), step, rate);
+    if (!isfinite(norm)) {
+        return rfa_fail(RFA_ERR_NUMERIC, "the gradient's norm is not finite: diverged");
+    }
+    training->step = step;
+    double times[2] = {rfa_now() - start, exchange_wait(session) - waited};
+    MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, all->comm);
+    *record = (rfa_step_record){
+        .step = step,
+        .loss = score->loss,
+        .learning_rate = rate,
+        .gradient_norm = norm,
+        .tokens_per_second = (double)score->tokens / times[0],
+        .exchange_wait = times[1],
+        .seconds = times[0],
+        .guards = score->guards,
+        .digest = rfa_session_digest(session),
+    };
+    training->seconds += times[0];
+    training->wait += times[1];
+    training->tokens += score->tokens;
+    training->steps++;
+    for (int64_t i = 0; i < n; i++) {
+        const ptrdiff_t length = rfa_dataset_length(session->data, training->id[i]);
+        const ptrdiff_t cut =
+            length < config->data.max_length ? length : (ptrdiff_t)config->data.max_length;
+        training->flops += rfa_classifier_flops(session->model, cut, false) +
+                           rfa_classifier_flops(session->model, cut, true);
+    }
+    return RFA_OK;
+}
+
+static rfa_evaluation_record
+evaluation_record(const rfa_training *training, const char *split, const rfa_score *score)
+{
+    rfa_evaluation_record record = {
+        .step = training->step,
+        .loss = score->loss,
+        .correct = score->correct,
+        .examples = score->examples,
+        .classes = rfa_dataset_classes(training->session->data),
+        .confusion = score->confusion,
+    };
+    strncpy(record.split, split, sizeof record.split - 1);
+    return record;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100 * (double)part / (double)whole : 0;
+}
+
+// Validation; the record is then written whole.
+static rfa_status validate(rfa_training *training)
+{
+    rfa_session *session = training->session;
+    rfa_score score;
+    RFA_TRY(rfa_evaluate(session, training->validation, session->config.train.evaluate_examples,
+                         training->confusion, &score));
+    if (score.correct > training->best_correct) { // ties keep the earlier
+        training->best_correct = score.correct;
+        training->best_step = training->step;
+    }
+    rfa_note("step %" PRId64 ": validation loss %.4f, accuracy %.2f %% (%" PRId64 "/%" PRId64 ")",
+             training->step, score.loss, percent(score.correct, score.examples), score.correct,
+             score.examples);
+    rfa_status status = RFA_OK;
+    if (training->run) {
+        const rfa_evaluation_record record = evaluation_record(training, "val", &score);
+        status = rfa_run_add_evaluation(training->run, &record);
+        rfa_provenance_measure(training->run, training->seconds, training->flops, session->ceiling);
+        if (status == RFA_OK) {
+            status = rfa_run_write(training->run);
+        }
+    }
+    return rfa_agree(&session->grid.all, status);
+}
+
+static rfa_status checkpoint(rfa_training *training)
+{
+    rfa_session *session = training->session;
+    rfa_status status = RFA_OK;
+    if (training->run) {
+        const rfa_checkpoint_header header = {
+            .step = training->step,
+            .best_correct = training->best_correct,
+            .best_step = training->best_step,
+            .digest = rfa_session_digest(session),
+        };
+        status = rfa_state_save(training->path, session, &training->optimiser, &header);
+    }
+    return rfa_agree(&session->grid.all, status);
+}
+
+static void show_progress(const rfa_training *training,
+                          const rfa_step_record *record,
+                          const rfa_score *score,
+                          double accuracy)
+{
+    const int64_t steps = training->session->config.train.steps;
+    const double rate = (double)training->tokens / training->seconds;
+    const double left =
+        (double)(steps - training->step) * training->seconds / (double)training->steps;
+    char text[32];
+    (void)score;
+    rfa_progress(
+        false, "step %" PRId64 "/%" PRId64 "  loss %.4f  accuracy %.1f %%  %.1fk tokens/s  %s left",
+        training->step, steps, record->loss, accuracy, rate / 1000, rfa_duration(text, left));
+}
+
+// True at multiples of every and at the end; 0: at the end only.
+static bool is_due(int64_t step, int64_t every, int64_t steps)
+{
+    return step == steps || (every > 0 && step % every == 0);
+}
+
+static rfa_status run_steps(rfa_training *training)
+{
+    const rfa_config *config = &training->session->config;
+    const rfa_comm *all = &training->session->grid.all;
+    double accuracy = -1; // of the last steps, smoothed, in percent
+    while (training->step < config->train.steps) {
+        rfa_step_record record;
+        rfa_score score;
+        RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
+        RFA_TRY(take_step(training, &record, &score));
+        const double now = percent(score.correct, score.examples);
+        accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
+        RFA_TRY(rfa_agree(all, training->run ? rfa_run_add_step(training->run, &record) : RFA_OK));
+        show_progress(training, &record, &score, accuracy);
+        if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
+            RFA_TRY(validate(training));
+        }
+        if (is_due(training->step, config->train.checkpoint_every, config->train.steps)) {
+            RFA_TRY(checkpoint(training));
+        }
+    }
+    return RFA_OK;
+}
+
+static void report_speed(const rfa_training *training)
+{
+    const rfa_session *session = training->session;
+    if (training->steps > 0) {
+        const double rate = training->flops / training->seconds;
+        rfa_note("%" PRId64
+                 " steps: %.1fk tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f GFLOP/s, "
+                 "%s), %.1f %% of the time in the exchange, %.0f MiB a rank at most",
+                 training->steps, (double)training->tokens / training->seconds / 1000, rate / 1e9,
+                 100 * rate / session->ceiling, session->ceiling / 1e9, rfa_gemm_library(),
+                 100 * training->wait / training->seconds, (double)rfa_mem_peak() / 1048576);
+    }
+}
+
+// The final result on the test split, which training never looks at before.
+static rfa_status test(rfa_training *training)
+{
+    rfa_session *session = training->session;
+    const rfa_comm *all = &session->grid.all;
+    rfa_dataset *data = NULL;
+    rfa_score score;
+    RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
+    rfa_status status = rfa_evaluate(session, data, 0, training->confusion, &score);
+    rfa_dataset_close(&data);
+    RFA_TRY(status);
+    rfa_provenance_peaks(training->run, all);
+    if (training->run) {
+        const rfa_evaluation_record record = evaluation_record(training, "test", &score);
+        rfa_run_set_state(training->run, "finished");
+        rfa_provenance_measure(training->run, training->seconds, training->flops, session->ceiling);
+        status = rfa_run_set_test(training->run, &record);
+        if (status == RFA_OK) {
+            status = rfa_run_write(training->run);
+        }
+    }
+    RFA_TRY(rfa_agree(all, status));
+    report_speed(training);
+    rfa_print("test accuracy %.4f (%" PRId64 "/%" PRId64 ")",
+              (double)score.correct / (double)score.examples, score.correct, score.examples);
+    if (session->reproducible) {
+        rfa_print("digest %016" PRIx64, rfa_session_digest(session));
+    } else {
+        rfa_note("no digest: the forced exscan sums in an order that depends on the rank count");
+    }
+    return RFA_OK;
+}
+
+static rfa_status start_record(rfa_training *training, const rfa_train_options *options)
+{
+    rfa_session *session = training->session;
+    char *text = NULL;
+    rfa_status status = RFA_OK;
+    if (session->grid.all.rank == 0) {
+        status = rfa_config_text(&text, &session->config);
+        if (status == RFA_OK) {
+            status = rfa_run_create(&training->run, options->run_path, text,
+                                    options->resume ? training->step : -1, options->overwrite);
+        }
+    }
+    RFA_TRY(rfa_agree(&session->grid.all, status));
+    rfa_provenance_describe(training->run, session);
+    if (training->run) {
+        rfa_run_set_state(training->run, "running");
+    }
+    rfa_free(text);
+    return RFA_OK;
+}
+
+static void introduce(const rfa_training *training)
+{
+    const rfa_session *session = training->session;
+    const rfa_config *config = &session->config;
+    rfa_note("%s: %td parameters; %s, %" PRId64 " training examples, digest %s",
+             config->attention.kind == RFA_ATTENTION_SOFTMAX ? "softmax" : "rfa",
+             rfa_classifier_table(session->model)->learned, config->data.file,
+             rfa_dataset_examples(session->data), rfa_dataset_digest(session->data));
+    rfa_note("%d ranks = %d x %d (sequence x data), %" PRId64 " segments, %" PRId64
+             " threads a rank; %s; sgemm %.0f GFLOP/s",
+             session->grid.all.size, session->grid.sequence.size, session->grid.data.size,
+             config->parallel.segments, config->parallel.threads, rfa_gemm_library(),
+             session->ceiling / 1e9);
+}
+
+static rfa_status train(rfa_training *training, const rfa_train_options *options)
+{
+    rfa_session *session = training->session;
+    const rfa_comm *all = &session->grid.all;
+    RFA_TRY(rfa_agree(all, create(training)));
+    RFA_TRY(rfa_dataset_open(&training->validation, all, session->config.data.file, "val"));
+    if (options->resume) {
+        rfa_checkpoint_header header;
+        RFA_TRY(rfa_state_load(options->run_path, session, &training->optimiser, &header));
+        training->step = header.step;
+        training->best_correct = header.best_correct;
+        training->best_step = header.best_step;
+        rfa_note("resuming %s after step %" PRId64, options->run_path, training->step);
+    }
+    RFA_TRY(start_record(training, options));
+    introduce(training);
+    const rfa_status status = run_steps(training);
+    if (status == RFA_ERR_NUMERIC) { // an outcome of the run: recorded, with the last good step
+        rfa_status written = RFA_OK;
+        if (training->run) {
+            rfa_run_set_state(training->run, "diverged");
+            written = rfa_run_write(training->run);
+        }
+        (void)written; // the divergence is what is reported
+        return rfa_fail_within(RFA_ERR_NUMERIC, "step %" PRId64, training->step + 1);
+    }
+    RFA_TRY(status);
+    return test(training);
+}
+
+rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)
+{
+    rfa_training training = {
+        .session = session, .path = options->run_path, .best_correct = -1, .best_step = -1};
+    const rfa_status status = train(&training, options);
+    destroy(&training);
+    return status;
+}

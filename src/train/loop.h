@@ -1,0 +1,18 @@
+// The training loop: step, evaluate, checkpoint, resume, outcome.
+#ifndef RFA_TRAIN_LOOP_H
+#define RFA_TRAIN_LOOP_H
+
+#include "config/config.h"
+#include "storage/runfile.h"
+#include "train/session.h"
+
+typedef struct {
+    const char *run_path; // RUN.h5
+    bool resume, overwrite;
+} rfa_train_options;
+
+// Trains, evaluates on the test split at the end, and prints the two result lines on stdout.
+// Collective.
+RFA_NODISCARD rfa_status rfa_train(rfa_session *session, const rfa_train_options *options);
+
+#endif

@@ -1,0 +1,102 @@
+#include "train/provenance.h"
+
+#include "base/log.h"
+#include "storage/version.h"
+#include "tensor/gemm.h"
+
+#include "commit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// Names of all hosts, each once, in rank order: "node1 node2". Collective; the text on rank 0.
+static void host_names(char *text, size_t size, const rfa_comm *all)
+{
+    char mine[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_Get_processor_name(mine, &length);
+    char *names = NULL;
+    if (all->rank == 0 && rfa_alloc(&names, all->size, sizeof mine, "host names") != RFA_OK) {
+        MPI_Abort(all->comm, RFA_ERR_MEMORY);
+    }
+    MPI_Gather(mine, (int)sizeof mine, MPI_CHAR, names, (int)sizeof mine, MPI_CHAR, 0, all->comm);
+    text[0] = '\0';
+    for (int r = 0; names && r < all->size; r++) {
+        const char *name = names + (size_t)r * sizeof mine;
+        const size_t used = strlen(text);
+        if (r == 0 || strcmp(name, name - sizeof mine) != 0) {
+            snprintf(text + used, size - used, "%s%s", used ? " " : "", name);
+        }
+    }
+    rfa_free(names);
+}
+
+static const char *exchange_name(rfa_exchange_algorithm algorithm)
+{
+    return algorithm == RFA_EXCHANGE_EXSCAN ? "exscan" : "transposed";
+}
+
+void rfa_provenance_describe(rfa_run *run, const rfa_session *session)
+{
+    const rfa_comm *all = &session->grid.all;
+    char hosts[1024], mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64], started[32];
+    int length = 0;
+    host_names(hosts, sizeof hosts, all);
+    if (!run) {
+        return;
+    }
+    MPI_Get_library_version(mpi, &length);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    rfa_hdf5_version(hdf5);
+    const time_t now = time(NULL);
+    struct tm utc;
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    rfa_run_set_text(run, "program", "rfa " RFA_VERSION);
+    rfa_run_set_text(run, "commit", RFA_COMMIT);
+    rfa_run_set_flag(run, "modified", RFA_DIRTY);
+    rfa_run_set_text(run, "compiler", RFA_COMPILER);
+    rfa_run_set_text(run, "cpu_level", RFA_CPU_LEVEL);
+    rfa_run_set_text(run, "mpi", mpi);
+    rfa_run_set_text(run, "hdf5", hdf5);
+    rfa_run_set_text(run, "blas", rfa_gemm_library());
+    rfa_run_set_text(run, "started", started);
+    rfa_run_set_text(run, "hosts", hosts);
+    rfa_run_set_number(run, "ranks", all->size);
+    rfa_run_set_number(run, "ranks_sequence", session->grid.sequence.size);
+    rfa_run_set_number(run, "ranks_data", session->grid.data.size);
+    rfa_run_set_number(run, "threads", (double)session->config.parallel.threads);
+    rfa_run_set_text(run, "exchange_prefix",
+                     exchange_name(rfa_exchange_choice(session->exchange, RFA_PREFIX)));
+    rfa_run_set_text(run, "exchange_total",
+                     exchange_name(rfa_exchange_choice(session->exchange, RFA_TOTAL)));
+    rfa_run_set_flag(run, "rank_independent", session->reproducible);
+    rfa_run_set_text(run, "slurm_job_id", getenv("SLURM_JOB_ID"));
+    rfa_run_set_text(run, "task", rfa_dataset_task(session->data));
+    rfa_run_set_text(run, "data_file", session->config.data.file);
+    rfa_run_set_text(run, "data_digest", rfa_dataset_digest(session->data));
+    rfa_run_set_number(run, "parameters", (double)rfa_classifier_table(session->model)->learned);
+    rfa_run_set_number(run, "sgemm_flops_per_second", session->ceiling);
+}
+
+void rfa_provenance_peaks(rfa_run *run, const rfa_comm *all)
+{
+    int64_t most[2] = {rfa_mem_peak(), rfa_gemm_flops()}, flops = most[1];
+    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, all->comm);
+    MPI_Allreduce(MPI_IN_PLACE, &flops, 1, MPI_INT64_T, MPI_SUM, all->comm);
+    if (run) {
+        rfa_run_set_number(run, "peak_bytes_of_a_rank", (double)most[0]);
+        rfa_run_set_number(run, "gemm_flops_of_a_rank", (double)most[1]);
+        rfa_run_set_number(run, "gemm_flops", (double)flops);
+    }
+}
+
+void rfa_provenance_measure(rfa_run *run, double seconds, double flops, double ceiling)
+{
+    if (run && seconds > 0) {
+        rfa_run_set_number(run, "training_seconds", seconds);
+        rfa_run_set_number(run, "model_flops_per_second", flops / seconds);
+        rfa_run_set_number(run, "share_of_sgemm", flops / seconds / ceiling);
+    }
+}

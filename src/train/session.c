@@ -1,0 +1,265 @@
+#include "train/session.h"
+
+#include "base/log.h"
+#include "exchange/exact_sum.h"
+#include "layers/head.h"
+#include "storage/digest.h"
+#include "tensor/gemm.h"
+
+#include "commit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+// Ranks that differ in what decides the bits can't run together: program, BLAS kernel,
+// configuration.
+static rfa_status check_ranks_alike(const rfa_session *session)
+{
+    char *text = NULL;
+    const rfa_status status =
+        rfa_agree(&session->grid.all, rfa_config_text(&text, &session->config));
+    if (status != RFA_OK) {
+        rfa_free(text);
+        return status;
+    }
+    const char *facts[] = {RFA_COMMIT, rfa_gemm_library(), text};
+    static const char *const names[] = {"commits of the program", "BLAS libraries or kernels",
+                                        "configurations"};
+    uint64_t least[3], greatest[3];
+    for (int i = 0; i < 3; i++) {
+        least[i] = rfa_digest(0, facts[i], strlen(facts[i]));
+        greatest[i] = least[i];
+    }
+    rfa_free(text);
+    MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_UINT64_T, MPI_MIN, session->grid.all.comm);
+    MPI_Allreduce(MPI_IN_PLACE, greatest, 3, MPI_UINT64_T, MPI_MAX, session->grid.all.comm);
+    for (int i = 0; i < 3; i++) {
+        if (least[i] != greatest[i]) {
+            return rfa_fail(RFA_ERR_USAGE, "ranks run with different %s", names[i]);
+        }
+    }
+    return RFA_OK;
+}
+
+// Everybody at once, so that shared caches, memory and clock count as they do in the run.
+static double measure_ceiling(const rfa_comm *all)
+{
+    double rate = 0;
+    MPI_Barrier(all->comm);
+#pragma omp parallel reduction(+ : rate)
+    rate += rfa_gemm_ceiling(1024);
+    MPI_Allreduce(MPI_IN_PLACE, &rate, 1, MPI_DOUBLE, MPI_SUM, all->comm);
+    return rate;
+}
+
+static rfa_status create_model(rfa_session *session)
+{
+    const rfa_config *config = &session->config;
+    const rfa_classifier_options options = {
+        .layers = config->model.layers,
+        .width = config->model.width,
+        .heads = config->model.heads,
+        .feed_forward = config->model.feed_forward,
+        .head = config->model.head,
+        .classes = rfa_dataset_classes(session->data),
+        .vocabulary = rfa_dataset_vocabulary(session->data),
+        .max_length = config->data.max_length,
+        .positions = (rfa_positions)config->model.positions,
+        .pooling = (rfa_pooling)config->model.pooling,
+        .dropout = config->model.dropout,
+        .attention = (rfa_attention_kind)config->attention.kind,
+        .causal = config->attention.causal,
+        .projections = config->attention.features,
+        .pool = config->attention.pool,
+        .bandwidth = config->attention.bandwidth,
+        .segments = (int)config->parallel.segments,
+        .seed = (uint64_t)config->train.seed,
+    };
+    return rfa_classifier_create(&session->model, &options, &session->grid.sequence,
+                                 session->exchange);
+}
+
+static rfa_status create(rfa_session *session, const rfa_comm *world, const char *split)
+{
+    const rfa_config *config = &session->config;
+    const int64_t sequence = config->parallel.sequence ? config->parallel.sequence : world->size;
+    if (sequence > world->size || world->size % sequence != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "parallel.sequence %" PRId64 " does not divide %d ranks",
+                        sequence, world->size);
+    }
+    if (sequence > config->parallel.segments) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "%" PRId64 " ranks share a sequence of %" PRId64
+                        " segments: use fewer ranks, or a larger parallel.segments",
+                        sequence, config->parallel.segments);
+    }
+    rfa_grid_create(&session->grid, world->comm, (int)sequence);
+    omp_set_num_threads((int)config->parallel.threads);
+    const rfa_comm *all = &session->grid.all;
+    RFA_TRY(rfa_agree(all, rfa_gemm_start() ? RFA_OK
+                                            : rfa_fail(RFA_ERR_INTERNAL,
+                                                       "%s computes wrong products on this "
+                                                       "processor: try OPENBLAS_CORETYPE=Haswell",
+                                                       rfa_gemm_library())));
+    RFA_TRY(check_ranks_alike(session));
+    RFA_TRY(rfa_agree(all, rfa_exchange_create(&session->exchange, &session->grid.sequence,
+                                               (int)config->parallel.segments,
+                                               (rfa_exchange_algorithm)config->parallel.exchange)));
+    session->reproducible = rfa_exchange_is_exact(session->exchange);
+    RFA_TRY(rfa_dataset_open(&session->data, all, config->data.file, split));
+    RFA_TRY(rfa_agree(all, create_model(session)));
+    const int groups = session->grid.data.size;
+    const int64_t share = (config->train.batch + groups - 1) / groups;
+    const int64_t micro = config->train.micro_batch;
+    RFA_TRY(rfa_agree(
+        all, rfa_batch_create(&session->batch, (int)(micro > 0 && micro < share ? micro : share),
+                              (int)config->parallel.segments, session->grid.sequence.size,
+                              session->grid.sequence.rank, config->data.max_length)));
+    session->ceiling = measure_ceiling(all);
+    return RFA_OK;
+}
+
+rfa_status rfa_session_create(rfa_session *session,
+                              const rfa_config *config,
+                              const rfa_comm *world,
+                              const char *split)
+{
+    *session = (rfa_session){.config = *config};
+    const rfa_status status = create(session, world, split);
+    if (status != RFA_OK) {
+        rfa_session_destroy(session);
+    }
+    return status;
+}
+
+void rfa_session_destroy(rfa_session *session)
+{
+    rfa_batch_destroy(&session->batch);
+    rfa_classifier_destroy(&session->model);
+    rfa_dataset_close(&session->data);
+    rfa_exchange_destroy(&session->exchange);
+    rfa_grid_destroy(&session->grid);
+}
+
+uint64_t rfa_session_digest(const rfa_session *session)
+{
+    return rfa_digest(0, rfa_classifier_values(session->model),
+                      (size_t)rfa_classifier_table(session->model)->size * sizeof(rfa_real));
+}
+
+// Passes that any data group needs for n examples of a batch.
+int rfa_session_passes(const rfa_session *session, int64_t n)
+{
+    const int groups = session->grid.data.size, capacity = session->batch.capacity;
+    const int64_t share = (n + groups - 1) / groups;
+    return (int)((share + capacity - 1) / capacity);
+}
+
+rfa_status
+rfa_session_load(rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass)
+{
+    const int group = session->grid.data.rank, groups = session->grid.data.size;
+    const int64_t begin = rfa_share(n, group, groups), end = rfa_share(n, group + 1, groups);
+    const int64_t first = begin + (int64_t)pass * session->batch.capacity;
+    const int64_t left = end > first ? end - first : 0;
+    const int count = (int)(left < session->batch.capacity ? left : session->batch.capacity);
+    return rfa_batch_load(&session->batch, data, &session->grid.all, count > 0 ? id + first : id,
+                          count, (int)first);
+}
+
+void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogits, double scale)
+{
+    const int classes = rfa_dataset_classes(session->data);
+    const rfa_batch *batch = &session->batch;
+    const bool counts = session->grid.sequence.rank == 0; // the others hold the same logits
+    for (int e = 0; e < batch->examples; e++) {
+        const rfa_real *logits = rfa_classifier_logits(session->model) + e * classes;
+        const int label = batch->label[e], guess = rfa_argmax(logits, classes);
+        const double loss = rfa_cross_entropy(dlogits ? dlogits + e * classes : NULL, logits,
+                                              classes, label, scale);
+        if (counts) {
+            rfa_exact_sum_add_double(&tally->loss, 0, &loss, 1);
+            tally->counts[RFA_TALLY_CORRECT] += guess == label;
+            tally->counts[RFA_TALLY_EXAMPLES]++;
+            if (tally->confusion) {
+                tally->confusion[label * classes + guess]++;
+            }
+        }
+    }
+    tally->counts[RFA_TALLY_TOKENS] += batch->tokens;
+    tally->counts[RFA_TALLY_GUARDS] += rfa_classifier_guards(session->model);
+}
+
+void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *score)
+{
+    const rfa_comm *all = &session->grid.all;
+    const int classes = rfa_dataset_classes(session->data);
+    rfa_exact_sum_reduce(&tally->loss, all);
+    MPI_Allreduce(MPI_IN_PLACE, tally->counts, RFA_TALLY_COUNTS, MPI_INT64_T, MPI_SUM, all->comm);
+    if (tally->confusion) {
+        MPI_Allreduce(MPI_IN_PLACE, tally->confusion, classes * classes, MPI_INT64_T, MPI_SUM,
+                      all->comm);
+    }
+    *score = (rfa_score){
+        .loss = rfa_exact_sum_is_good(&tally->loss) ? rfa_exact_sum_value(&tally->loss, 0) /
+                                                          (double)tally->counts[RFA_TALLY_EXAMPLES]
+                                                    : NAN,
+        .correct = tally->counts[RFA_TALLY_CORRECT],
+        .examples = tally->counts[RFA_TALLY_EXAMPLES],
+        .tokens = tally->counts[RFA_TALLY_TOKENS],
+        .guards = tally->counts[RFA_TALLY_GUARDS],
+        .confusion = tally->confusion,
+    };
+    rfa_exact_sum_clear(&tally->loss);
+    memset(tally->counts, 0, sizeof tally->counts);
+}
+
+static rfa_status
+evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *tally, int64_t *id)
+{
+    const int64_t batch = session->config.train.batch;
+    const double start = rfa_now();
+    for (int64_t at = 0; at < examples; at += batch) {
+        const int64_t n = examples - at < batch ? examples - at : batch;
+        for (int64_t i = 0; i < n; i++) {
+            id[i] = at + i;
+        }
+        for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
+            RFA_TRY(rfa_session_load(session, data, id, n, pass));
+            RFA_TRY(rfa_agree(&session->grid.all,
+                              rfa_classifier_forward(session->model, &session->batch, 0)));
+            rfa_tally_add(tally, session, NULL, 0);
+        }
+        if (rfa_now() - start > 2) {
+            rfa_progress(false, "  evaluating %" PRId64 "/%" PRId64, at + n, examples);
+        }
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_evaluate(
+    rfa_session *session, rfa_dataset *data, int64_t examples, int64_t *confusion, rfa_score *score)
+{
+    const int64_t all = rfa_dataset_examples(data);
+    const int classes = rfa_dataset_classes(data);
+    const int64_t n = examples > 0 && examples < all ? examples : all;
+    rfa_tally tally = {.confusion = confusion};
+    int64_t *id = NULL;
+    memset(confusion, 0, (size_t)(classes * classes) * sizeof *confusion);
+    rfa_status status = rfa_exact_sum_create(&tally.loss, 1, "loss");
+    if (status == RFA_OK) {
+        status = rfa_alloc(&id, session->config.train.batch, sizeof *id, "batch");
+    }
+    status = rfa_agree(&session->grid.all, status);
+    if (status == RFA_OK) {
+        status = evaluate(session, data, n, &tally, id);
+    }
+    if (status == RFA_OK) {
+        rfa_tally_reduce(&tally, session, score);
+    }
+    rfa_free(id);
+    rfa_exact_sum_destroy(&tally.loss);
+    return status;
+}

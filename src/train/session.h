@@ -1,0 +1,75 @@
+// A model on a grid of ranks with its data: what training and evaluation share.
+#ifndef RFA_TRAIN_SESSION_H
+#define RFA_TRAIN_SESSION_H
+
+#include "config/config.h"
+#include "exchange/exact_sum.h"
+#include "models/classifier.h"
+#include "tasks/batch.h"
+
+typedef struct {
+    rfa_config config;
+    rfa_grid grid;
+    rfa_exchange *exchange;
+    rfa_dataset *data; // split of training, or of evaluation
+    rfa_classifier *model;
+    rfa_batch batch;
+    double ceiling;    // measured sgemm rate of all ranks and threads together, flops/s
+    bool reproducible; // bits don't depend on the rank count
+} rfa_session;
+
+// Builds grid, exchange, model and batch for a configuration and opens one split of its data;
+// checks what must agree between ranks. Prints a few lines about itself. Errors agreed. Collective
+// over world.
+RFA_NODISCARD rfa_status rfa_session_create(rfa_session *session,
+                                            const rfa_config *config,
+                                            const rfa_comm *world,
+                                            const char *split);
+void rfa_session_destroy(rfa_session *session); // idempotent. Collective
+
+// Digest of the parameters, the same on all ranks.
+uint64_t rfa_session_digest(const rfa_session *session);
+
+// Examples id[0..n) of a batch are dealt to the data groups and walked in passes of at most
+// batch.capacity examples. All groups make the same number of passes, also empty ones.
+int rfa_session_passes(const rfa_session *session, int64_t n);
+RFA_NODISCARD rfa_status rfa_session_load(
+    rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass); // Collective
+
+// What passes have seen so far, on this rank.
+enum {
+    RFA_TALLY_CORRECT,
+    RFA_TALLY_EXAMPLES,
+    RFA_TALLY_TOKENS,
+    RFA_TALLY_GUARDS,
+    RFA_TALLY_COUNTS
+};
+typedef struct {
+    rfa_exact_sum loss; // one sum
+    int64_t counts[RFA_TALLY_COUNTS];
+    int64_t *confusion; // [classes][classes] rows true, columns predicted; or NULL. Borrowed
+} rfa_tally;
+
+// The same over all ranks.
+typedef struct {
+    double loss; // mean, nats
+    int64_t correct, examples, tokens, guards;
+    const int64_t *confusion;
+} rfa_score;
+
+// After a forward: counts its examples; dlogits [examples][classes] = scale times the gradient of
+// each example's loss (NULL: not needed). Local.
+void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogits, double scale);
+// Sums over all ranks and clears the tally but for the confusion. Collective.
+void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *score);
+
+// Evaluates the first `examples` examples of data (0: all), each exactly once, in evaluation mode;
+// the result's bits depend on the parameters and the data only. confusion [classes][classes]
+// overwritten. Collective.
+RFA_NODISCARD rfa_status rfa_evaluate(rfa_session *session,
+                                      rfa_dataset *data,
+                                      int64_t examples,
+                                      int64_t *confusion,
+                                      rfa_score *score);
+
+#endif

@@ -1,0 +1,134 @@
+#include "train/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUPS = 3, NAME_SIZE = 96 };
+static const char *const group_names[GROUPS] = {"parameters", "moment1", "moment2"};
+
+// The arrays of a checkpoint: [GROUPS][table->count], or parameters alone without an optimiser.
+typedef struct {
+    rfa_checkpoint_array *array;
+    char (*name)[NAME_SIZE];
+    int count;
+} rfa_state_list;
+
+static void list_free(rfa_state_list *list)
+{
+    rfa_free(list->name);
+    rfa_free(list->array);
+}
+
+static rfa_status
+list_create(rfa_state_list *list, const rfa_session *session, const rfa_adamw *optimiser)
+{
+    const rfa_parameters *table = rfa_classifier_table(session->model);
+    rfa_real *const values[GROUPS] = {rfa_classifier_values(session->model),
+                                      optimiser ? optimiser->moment1 : NULL,
+                                      optimiser ? optimiser->moment2 : NULL};
+    const int groups = optimiser ? GROUPS : 1;
+    *list = (rfa_state_list){.count = groups * table->count};
+    RFA_TRY(rfa_alloc(&list->array, list->count, sizeof *list->array, "checkpoint"));
+    RFA_TRY(rfa_alloc(&list->name, list->count, sizeof *list->name, "checkpoint"));
+    for (int g = 0; g < groups; g++) {
+        for (int p = 0; p < table->count; p++) {
+            const rfa_parameter *entry = &table->list[p];
+            const int i = g * table->count + p;
+            snprintf(list->name[i], NAME_SIZE, "%s/%s", group_names[g], entry->name);
+            list->array[i] = (rfa_checkpoint_array){
+                .name = list->name[i],
+                .dimensions = entry->shape[1] > 0 ? 2 : 1,
+                .shape = {entry->shape[0], entry->shape[1]},
+                .values = values[g] + entry->offset,
+            };
+        }
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_state_save(const char *run_path,
+                          const rfa_session *session,
+                          const rfa_adamw *optimiser,
+                          const rfa_checkpoint_header *header)
+{
+    rfa_checkpoint_header full = *header;
+    rfa_state_list list = {0};
+    char digest[32];
+    snprintf(digest, sizeof digest, "%s", rfa_dataset_digest(session->data));
+    full.data_digest = digest;
+    rfa_status status = rfa_config_text(&full.config_text, &session->config);
+    if (status == RFA_OK) {
+        status = list_create(&list, session, optimiser);
+    }
+    if (status == RFA_OK) {
+        status = rfa_checkpoint_write(run_path, &full, list.array, list.count);
+    }
+    list_free(&list);
+    rfa_free(full.config_text);
+    return status;
+}
+
+static rfa_status check_same_run(const rfa_checkpoint_header *header,
+                                 const rfa_session *session,
+                                 const char *run_path)
+{
+    rfa_config former;
+    char text[512];
+    rfa_config_defaults(&former);
+    RFA_TRY(rfa_config_parse(&former, header->config_text, "checkpoint"));
+    if (rfa_config_differences(text, sizeof text, &session->config, &former) > 0) {
+        return rfa_fail(RFA_ERR_USAGE, "%s was started with another configuration: %s", run_path,
+                        text);
+    }
+    if (strcmp(header->data_digest, rfa_dataset_digest(session->data)) != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "%s was started on data with digest %s, %s has %s", run_path,
+                        header->data_digest, session->config.data.file,
+                        rfa_dataset_digest(session->data));
+    }
+    return RFA_OK;
+}
+
+static rfa_status read_and_check(const char *run_path,
+                                 const rfa_session *session,
+                                 const rfa_adamw *optimiser,
+                                 rfa_checkpoint_header *header)
+{
+    rfa_state_list list = {0};
+    if (optimiser) { // the configuration first: it explains other shapes
+        RFA_TRY(rfa_checkpoint_read_header(run_path, header));
+        const rfa_status same = check_same_run(header, session, run_path);
+        rfa_checkpoint_header_free(header);
+        RFA_TRY(same);
+    }
+    rfa_status status = list_create(&list, session, optimiser);
+    if (status == RFA_OK) {
+        status = rfa_checkpoint_read(run_path, header, list.array, list.count);
+    }
+    if (status == RFA_OK && header->digest != rfa_session_digest(session)) {
+        status =
+            rfa_fail(RFA_ERR_IO, "%s: the checkpoint's parameters don't have its digest", run_path);
+    }
+    rfa_checkpoint_header_free(header);
+    list_free(&list);
+    return status;
+}
+
+rfa_status rfa_state_load(const char *run_path,
+                          rfa_session *session,
+                          rfa_adamw *optimiser,
+                          rfa_checkpoint_header *header)
+{
+    const rfa_comm *all = &session->grid.all;
+    *header = (rfa_checkpoint_header){0};
+    RFA_TRY(rfa_agree(all, all->rank == 0 ? read_and_check(run_path, session, optimiser, header)
+                                          : RFA_OK));
+    const int bytes =
+        rfa_int(rfa_classifier_table(session->model)->size * (ptrdiff_t)sizeof(rfa_real));
+    MPI_Bcast(rfa_classifier_values(session->model), bytes, MPI_BYTE, 0, all->comm);
+    if (optimiser) {
+        MPI_Bcast(optimiser->moment1, bytes, MPI_BYTE, 0, all->comm);
+        MPI_Bcast(optimiser->moment2, bytes, MPI_BYTE, 0, all->comm);
+    }
+    MPI_Bcast(header, (int)sizeof *header, MPI_BYTE, 0, all->comm); // numbers; its texts are freed
+    return RFA_OK;
+}

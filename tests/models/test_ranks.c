@@ -1,0 +1,163 @@
+// Ranks: 1 2 3 4 5 8
+//
+// P ranks against one rank, to the bit, token by token: activations, gradients of activations,
+// logits, gradients of parameters; both algorithms, both kinds; empty segments and ranks. And what
+// a token may see: nothing later when causal, nothing of padding or of other examples.
+#include "models/world.h"
+
+#include <string.h>
+
+static const ptrdiff_t lengths[] = {300, 17, 1, 128, 129, 96};
+enum { EXAMPLES = 6, STEP = 2 };
+
+// Rows of `many` must be the rows of `one` that stand at the same example and position.
+static bool rows_equal(
+    const world *many, const rfa_real *a, const world *one, const rfa_real *b, ptrdiff_t width)
+{
+    for (int l = 0; l < many->batch.leaf_count; l++) {
+        const rfa_leaf *leaf = &many->batch.leaves[l];
+        const rfa_leaf *whole = &one->batch.leaves[leaf->example * one->batch.own + leaf->segment];
+        if (leaf->begin != whole->begin || leaf->rows != whole->rows ||
+            memcmp(a + leaf->row0 * width, b + whole->row0 * width,
+                   (size_t)(leaf->tokens * width) * sizeof *a) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void compare(const rfa_classifier_options *options, rfa_exchange_algorithm algorithm)
+{
+    const ptrdiff_t E = options->width;
+    world many, one;
+    world_create(&many, test_world.comm, options, algorithm, lengths, EXAMPLES);
+    world_create(&one, MPI_COMM_SELF, options, algorithm, lengths, EXAMPLES);
+    for (int64_t step = 0; step <= STEP; step += STEP) { // evaluation, training
+        const double a = world_loss(&many, step, true), b = world_loss(&one, step, true);
+        check(a == b);
+        check(rows_equal(&many, many.model->x, &one, one.model->x, E));
+        check(rows_equal(&many, many.model->dx, &one, one.model->dx, E));
+        check(rows_equal(&many, many.model->dqkv, &one, one.model->dqkv, 3 * E));
+        check(memcmp(many.gradient, one.gradient,
+                     (size_t)many.model->table.size * sizeof(rfa_real)) == 0);
+    }
+    check(many.gradient[0] != 0 || many.gradient[E] != 0); // it does compare something
+    world_destroy(&one);
+    world_destroy(&many);
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        for (int causal = 0; causal < 2; causal++) {
+            const rfa_classifier_options options = world_options(
+                (rfa_attention_kind)kind, causal, causal ? RFA_POOLING_MEAN : RFA_POOLING_FIRST);
+            compare(&options, RFA_EXCHANGE_AUTO);
+            compare(&options, RFA_EXCHANGE_TRANSPOSED);
+        }
+    }
+}
+
+// The forced exscan sums in another order: right within rounding.
+static void test_fast_is_close(void **state)
+{
+    (void)state;
+    const rfa_classifier_options options =
+        world_options(RFA_ATTENTION_RFA, false, RFA_POOLING_MEAN);
+    world many, one;
+    world_create(&many, test_world.comm, &options, RFA_EXCHANGE_EXSCAN, lengths, EXAMPLES);
+    world_create(&one, MPI_COMM_SELF, &options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES);
+    const double a = world_loss(&many, STEP, true), b = world_loss(&one, STEP, true);
+    check(a - b < 20 * test_eps() && b - a < 20 * test_eps());
+    world_destroy(&one);
+    world_destroy(&many);
+}
+
+// Changing the token at one position must leave all earlier rows as they were, to the bit.
+static void test_causal_sees_no_later_token(void **state)
+{
+    (void)state;
+    const ptrdiff_t length[] = {150};
+    for (int kind = 0; kind < 2; kind++) {
+        for (int64_t step = 0; step < 2; step++) { // dropout off and on
+            const rfa_classifier_options options =
+                world_options((rfa_attention_kind)kind, true, RFA_POOLING_MEAN);
+            const ptrdiff_t E = options.width;
+            world w;
+            world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1);
+            world_loss(&w, step, false);
+            rfa_real *before = test_reals(w.batch.rows * E);
+            memcpy(before, w.model->x, (size_t)(w.batch.rows * E) * sizeof *before);
+            for (ptrdiff_t t = 0; t < length[0]; t += 1 + (t > 20) * 6) {
+                world_load(&w, length, 1);
+                for (int l = 0; l < w.batch.leaf_count; l++) {
+                    const rfa_leaf *leaf = &w.batch.leaves[l];
+                    if (t >= leaf->begin && t < leaf->begin + leaf->tokens) {
+                        uint16_t *id = &w.batch.ids[leaf->row0 + t - leaf->begin];
+                        *id = (uint16_t)(1 + *id % (WORLD_VOCABULARY - 1));
+                    }
+                }
+                world_loss(&w, step, false);
+                bool same = true, moved = false;
+                for (int l = 0; l < w.batch.leaf_count; l++) {
+                    const rfa_leaf *leaf = &w.batch.leaves[l];
+                    for (ptrdiff_t i = 0; i < leaf->tokens; i++) {
+                        const bool equal =
+                            memcmp(before + (leaf->row0 + i) * E, w.model->x + (leaf->row0 + i) * E,
+                                   (size_t)E * sizeof *before) == 0;
+                        same = same && (equal || leaf->begin + i >= t);
+                        moved = moved || !equal;
+                    }
+                }
+                check(same);
+                int any = moved;
+                MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, test_world.comm);
+                check(any); // the change was felt somewhere
+            }
+            rfa_free(before);
+            world_destroy(&w);
+        }
+    }
+}
+
+// An example gives the same logits alone, beside others, and in another place of the batch.
+static void test_examples_do_not_mix(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        const rfa_classifier_options options =
+            world_options((rfa_attention_kind)kind, false, RFA_POOLING_MEAN);
+        const size_t size = (size_t)WORLD_CLASSES * sizeof(rfa_real);
+        world all, alone;
+        world_create(&all, test_world.comm, &options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES);
+        world_loss(&all, 0, false);
+        world_create(&alone, test_world.comm, &options, RFA_EXCHANGE_AUTO, lengths, 1);
+        world_loss(&alone, 0, false);
+        check(memcmp(rfa_classifier_logits(all.model), rfa_classifier_logits(alone.model), size) ==
+              0);
+        // Padded rows hold garbage ids: nothing may change.
+        for (int l = 0; l < all.batch.leaf_count; l++) {
+            const rfa_leaf *leaf = &all.batch.leaves[l];
+            for (ptrdiff_t t = leaf->tokens; t < leaf->rows; t++) {
+                all.batch.ids[leaf->row0 + t] = 3;
+            }
+        }
+        world_loss(&all, 0, false);
+        check(memcmp(rfa_classifier_logits(all.model), rfa_classifier_logits(alone.model), size) ==
+              0);
+        world_destroy(&alone);
+        world_destroy(&all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_fast_is_close),
+        cmocka_unit_test(test_causal_sees_no_later_token),
+        cmocka_unit_test(test_examples_do_not_mix),
+    };
+    return test_main(tests);
+}

@@ -1,0 +1,35 @@
+// A small model and batch on a communicator, made without files.
+#ifndef TESTS_MODELS_WORLD_H
+#define TESTS_MODELS_WORLD_H
+
+#include "models/classifier_impl.h"
+#include "support/support.h"
+
+enum { WORLD_CLASSES = 5, WORLD_VOCABULARY = 11, WORLD_SEGMENTS = 8 };
+
+typedef struct {
+    rfa_comm sequence;
+    rfa_exchange *exchange;
+    rfa_classifier *model;
+    rfa_batch batch;
+    rfa_real *gradient, *dlogits;
+} world;
+
+// Two layers, width 32, two heads, dropout 0.1.
+rfa_classifier_options world_options(rfa_attention_kind kind, bool causal, rfa_pooling pooling);
+
+void world_create(world *w,
+                  MPI_Comm comm,
+                  const rfa_classifier_options *options,
+                  rfa_exchange_algorithm algorithm,
+                  const ptrdiff_t *lengths,
+                  int examples);
+void world_destroy(world *w);
+
+// Tokens and labels are functions of example and position.
+void world_load(world *w, const ptrdiff_t *lengths, int examples);
+
+// Mean loss of the batch in training step step (0: evaluation); with gradients: also backward.
+double world_loss(world *w, int64_t step, bool gradients);
+
+#endif
