@@ -57,7 +57,9 @@ rfa_status rfa_agree(const rfa_comm *comm, rfa_status local)
         return RFA_OK;
     }
     int code = (int)local;
-    if (failing == comm->rank && comm->size > 1 && strncmp(error_text, "rank ", 5) != 0) {
+    // A wrong key or option is nobody's fault in particular.
+    if (failing == comm->rank && comm->size > 1 && local != RFA_ERR_USAGE &&
+        strncmp(error_text, "rank ", 5) != 0) {
         char inner[TEXT_SIZE];
         memcpy(inner, error_text, sizeof inner);
         snprintf(error_text, sizeof error_text, "rank %d: %.1000s", comm->rank, inner);

@@ -230,7 +230,9 @@ static void append_real(char *out, size_t size, size_t *used, double value)
             break;
         }
     }
-    rfa_append(out, size, used, "%s", text);
+    // A real looks like one, so that readers of the text give every run's key the same type.
+    const bool whole = strspn(text, "-0123456789") == strlen(text);
+    rfa_append(out, size, used, "%s%s", text, whole ? ".0" : "");
 }
 
 static void append_quoted(char *out, size_t size, size_t *used, const char *text)

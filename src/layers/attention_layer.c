@@ -56,6 +56,14 @@ total_at(const rfa_attention *attention, const rfa_plan *plan, int leaf, ptrdiff
     return (leaf / plan->own * attention->options.heads + head) * state_size(attention);
 }
 
+ptrdiff_t rfa_attention_read_rows(const rfa_attention_saved *saved, const rfa_leaf *leaf)
+{
+    if (!saved->first_only) {
+        return leaf->rows;
+    }
+    return leaf->begin == 0 && leaf->tokens > 0 ? RFA_ROWS : 0;
+}
+
 static rfa_head leaf_head(const rfa_attention *attention,
                           const rfa_attention_saved *saved,
                           const rfa_plan *plan,
@@ -178,11 +186,14 @@ static rfa_status gather_example(rfa_attention *attention,
                            attention->options.sequence, &attention->gather_cost);
 }
 
-// The queries of a leaf, in the arrays of this rank.
-static rfa_softmax_block own_block(const rfa_leaf *leaf)
+// The queries of a leaf that are read out, in the arrays of this rank.
+static rfa_softmax_block own_block(const rfa_attention_saved *saved, const rfa_leaf *leaf)
 {
-    return (rfa_softmax_block){
-        .row0 = leaf->row0, .rows = leaf->rows, .tokens = leaf->tokens, .begin = leaf->begin};
+    const ptrdiff_t rows = rfa_attention_read_rows(saved, leaf);
+    return (rfa_softmax_block){.row0 = leaf->row0,
+                               .rows = rows,
+                               .tokens = leaf->tokens < rows ? leaf->tokens : rows,
+                               .begin = leaf->begin};
 }
 
 static rfa_status softmax_exchange(rfa_attention *attention,
@@ -205,7 +216,7 @@ static rfa_status softmax_exchange(rfa_attention *attention,
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
             const rfa_softmax_block own =
-                own_block(&plan->leaves[e * plan->own + task / options->heads]);
+                own_block(saved, &plan->leaves[e * plan->own + task / options->heads]);
             const ptrdiff_t h = task % options->heads;
             const rfa_real *k = attention->gathered + h * d;
             rfa_softmax_forward(saved->out + h * d, E, saved->den + h * plan->rows,
@@ -249,8 +260,9 @@ int64_t rfa_attention_read(const rfa_attention *attention,
     const ptrdiff_t E = attention->options.width, row0 = plan->leaves[leaf].row0;
     int64_t guards = 0;
     for (ptrdiff_t h = 0; h < attention->options.heads; h++) {
-        const rfa_head head = leaf_head(attention, saved, plan, leaf, h);
+        rfa_head head = leaf_head(attention, saved, plan, leaf, h);
         const rfa_feature_map map = head_map(attention, saved, h);
+        head.rows = rfa_attention_read_rows(saved, &plan->leaves[leaf]);
         rfa_real *out = saved->out + row0 * E + h * head_width(attention);
         rfa_real *den = saved->den + h * plan->rows + row0;
         if (attention->options.causal) {
@@ -273,14 +285,19 @@ void rfa_attention_read_backward(rfa_real *dqkv,
                                  int leaf,
                                  rfa_real *work)
 {
+    const ptrdiff_t E = attention->options.width, d = head_width(attention);
+    const ptrdiff_t row0 = plan->leaves[leaf].row0;
+    const ptrdiff_t rows = rfa_attention_read_rows(saved, &plan->leaves[leaf]);
+    for (ptrdiff_t t = rows; t < plan->leaves[leaf].rows; t++) { // queries that nobody reads
+        memset(dqkv + (row0 + t) * 3 * E, 0, (size_t)E * sizeof *dqkv);
+    }
     if (is_softmax(attention)) {
         return;
     }
-    const ptrdiff_t E = attention->options.width, d = head_width(attention);
-    const ptrdiff_t row0 = plan->leaves[leaf].row0;
     for (ptrdiff_t h = 0; h < attention->options.heads; h++) {
-        const rfa_head head = leaf_head(attention, saved, plan, leaf, h);
+        rfa_head head = leaf_head(attention, saved, plan, leaf, h);
         const rfa_feature_map map = head_map(attention, saved, h);
+        head.rows = rows;
         const bool causal =
             attention->options.causal; // its dq needs no exchange, but comes with dk
         rfa_linear_read_backward(
@@ -315,7 +332,7 @@ static rfa_status softmax_exchange_backward(rfa_real *dqkv,
         const ptrdiff_t rows = last->row0 + last->rows, size = rows * 2 * d;
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
-            const rfa_softmax_block own = own_block(&plan->leaves[e * plan->own + task / H]);
+            const rfa_softmax_block own = own_block(saved, &plan->leaves[e * plan->own + task / H]);
             const ptrdiff_t h = task % H;
             const rfa_real *k = attention->gathered + h * d;
             double *dkv = attention->gathered_gradient + task * size;
@@ -400,15 +417,15 @@ void rfa_attention_local_backward(rfa_real *dqkv,
     }
 }
 
-double rfa_attention_flops(const rfa_attention_options *options, ptrdiff_t n, bool backward)
+double rfa_attention_flops(const rfa_attention_options *options,
+                           ptrdiff_t n,
+                           ptrdiff_t read,
+                           bool backward)
 {
-    const double N = (double)n, E = (double)options->width;
+    const double N = (double)n, R = (double)read, E = (double)options->width;
     if (options->kind == RFA_ATTENTION_SOFTMAX) {
-        const double pairs = options->causal ? N * N / 2 : N * N;
-        return (backward ? 10 : 4) * pairs * E;
+        return (backward ? 10 : 4) * E * (options->causal ? R * N / 2 : R * N);
     }
-    // Over the heads, d sums to E. Forward: two feature maps, state, read-out. Backward: the map's
-    // gradient by its input twice, and two adjoints of each of the others.
     const double D = (double)options->pool->projections, F = 2 * D;
-    return N * E * (4 * D + (backward ? 8 : 4) * F);
+    return (N + R) * E * (2 * D + (backward ? 4 : 2) * F);
 }

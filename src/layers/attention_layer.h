@@ -53,6 +53,7 @@ typedef struct {
     double *before;        // causal: [own][size]
     const rfa_real *w[64]; // [H] projections of this pass
     const rfa_real *sigma; // [H][d] borrowed parameters
+    bool first_only;       // only the first RFA_ROWS rows of an example are read out
 } rfa_attention_saved;
 
 enum { RFA_MOST_HEADS = 64 };
@@ -77,6 +78,8 @@ RFA_NODISCARD rfa_status rfa_attention_exchange(rfa_attention *attention,
                                                 rfa_attention_saved *saved,
                                                 const rfa_plan *plan,
                                                 rfa_real *const *works);
+// How many rows of a leaf are read out: all, or with first_only those around the first token.
+ptrdiff_t rfa_attention_read_rows(const rfa_attention_saved *saved, const rfa_leaf *leaf);
 // Leaf by leaf: fills saved->out; returns how many denominators were clamped. Local.
 int64_t rfa_attention_read(const rfa_attention *attention,
                            rfa_attention_saved *saved,
@@ -109,9 +112,14 @@ void rfa_attention_local_backward(rfa_real *dqkv,
                                   int leaf,
                                   rfa_real *work);
 
-// Flops of the products of one layer's attention, forward and backward, for one example of n
-// tokens: the definition behind "model flops". rfa: N E (4 D + 4 F) forward, N E (4 D + 8 F)
-// backward; softmax: 4 N^2 E forward and 10 N^2 E backward (half of both when causal).
-double rfa_attention_flops(const rfa_attention_options *options, ptrdiff_t n, bool backward);
+// Flops of the products of one layer's attention for one example of n tokens of which `read` are
+// read out: the definition behind "model flops", which counts nothing twice that is computed twice.
+// rfa, with E = H d: 2 D E a feature map, 2 F E a state or read-out; backward: 2 D E a map, twice
+// as many for the others. softmax: 4 E a pair of tokens forward, 10 E backward (half the pairs when
+// causal).
+double rfa_attention_flops(const rfa_attention_options *options,
+                           ptrdiff_t n,
+                           ptrdiff_t read,
+                           bool backward);
 
 #endif

@@ -96,6 +96,10 @@ static rfa_status create(rfa_classifier *model)
         RFA_TRY(
             rfa_pool_create(&model->pool, o->seed, o->pool, o->projections, o->width / o->heads));
     }
+    RFA_ASSERT(!(o->causal && o->pooling == RFA_POOLING_FIRST));
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        model->block[layer].attention.first_only = rfa_classifier_is_cut(o, layer);
+    }
     model->attention.options = (rfa_attention_options){
         .kind = o->attention,
         .causal = o->causal,
@@ -248,6 +252,11 @@ rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
     return RFA_OK;
 }
 
+bool rfa_classifier_is_cut(const rfa_classifier_options *options, ptrdiff_t layer)
+{
+    return options->pooling == RFA_POOLING_FIRST && layer + 1 == options->layers;
+}
+
 const rfa_parameters *rfa_classifier_table(const rfa_classifier *model)
 {
     return &model->table;
@@ -279,9 +288,12 @@ double rfa_classifier_flops(const rfa_classifier *model, ptrdiff_t n, bool backw
 {
     const rfa_classifier_options *o = &model->options;
     const double E = (double)o->width, M = (double)o->feed_forward, head = (double)o->head;
-    const double dense = 2 * (double)n * (4 * E * E + 2 * E * M);
-    const double top = 2 * head * (E + (double)o->classes);
-    return (double)o->layers * ((backward ? 2 : 1) * dense +
-                                rfa_attention_flops(&model->attention.options, n, backward)) +
-           (backward ? 2 : 1) * top;
+    const double twice = backward ? 2 : 1; // gradients of inputs and of weights
+    double flops = twice * 2 * head * (E + (double)o->classes);
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        const ptrdiff_t read = rfa_classifier_is_cut(o, layer) && n > RFA_ROWS ? RFA_ROWS : n;
+        flops += twice * 2 * ((double)n * 3 * E * E + (double)read * (E * E + 2 * E * M)) +
+                 rfa_attention_flops(&model->attention.options, n, read, backward);
+    }
+    return flops;
 }

@@ -57,6 +57,10 @@ struct rfa_classifier {
     int64_t guards;
 };
 
+// The last block, when only the first token is read: what it would compute for other tokens after
+// its keys and values has no influence, and is left out.
+bool rfa_classifier_is_cut(const rfa_classifier_options *options, ptrdiff_t layer);
+
 // Lays out all arrays for this batch. Local.
 RFA_NODISCARD rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch);
 

@@ -19,6 +19,7 @@ static void dropout(rfa_real *x,
                     const rfa_classifier *model,
                     const rfa_batch *batch,
                     const rfa_leaf *leaf,
+                    ptrdiff_t rows,
                     ptrdiff_t width,
                     int64_t step,
                     ptrdiff_t layer,
@@ -29,7 +30,7 @@ static void dropout(rfa_real *x,
         const uint32_t where = (uint32_t)(layer * PLACES + place);
         const rfa_rng stream = rfa_rng_stream(model->options.seed, RFA_RNG_DROPOUT, (uint32_t)step,
                                               example << 10 | where);
-        rfa_dropout(x, also, leaf->rows, width, leaf->begin, &stream, model->options.dropout);
+        rfa_dropout(x, also, rows, width, leaf->begin, &stream, model->options.dropout);
     }
 }
 
@@ -78,10 +79,7 @@ static rfa_real *block_input(rfa_classifier *model, ptrdiff_t layer)
 // Rows of a leaf that pooling looks at: all, or those that hold the first token.
 static ptrdiff_t pooled_rows(const rfa_classifier *model, const rfa_leaf *leaf)
 {
-    if (model->options.pooling == RFA_POOLING_MEAN) {
-        return leaf->rows;
-    }
-    return leaf->begin == 0 && leaf->tokens > 0 ? RFA_ROWS : 0;
+    return rfa_attention_read_rows(&model->block[model->options.layers - 1].attention, leaf);
 }
 
 // ---- forward: leaf by leaf ----
@@ -92,7 +90,7 @@ static void embed(rfa_classifier *model, const rfa_batch *batch, int64_t step, c
     rfa_real *x = block_input(model, 0) + leaf->row0 * E;
     rfa_embedding_forward(x, batch->ids + leaf->row0, model->values + model->at.tokens,
                           position_table(model), leaf->begin, leaf->tokens, leaf->rows, E);
-    dropout(x, NULL, model, batch, leaf, E, step, 0, AFTER_EMBEDDING);
+    dropout(x, NULL, model, batch, leaf, leaf->rows, E, step, 0, AFTER_EMBEDDING);
 }
 
 // x -> norm -> q, k, v -> this segment's state
@@ -119,7 +117,8 @@ static int64_t after_exchange(rfa_classifier *model,
                               const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
-    const ptrdiff_t row0 = leaf->row0, rows = leaf->rows;
+    const ptrdiff_t row0 = leaf->row0;
+    const ptrdiff_t rows = rfa_attention_read_rows(&model->block[layer].attention, leaf);
     const rfa_real *values = model->values;
     const rfa_block_offsets *at = &model->at.block[layer];
     rfa_block_saved *block = &model->block[layer];
@@ -129,16 +128,16 @@ static int64_t after_exchange(rfa_classifier *model,
                                               (int)(leaf - model->plan.leaves), scratch->work);
     rfa_linear_forward(scratch->a, block->attention.out + row0 * E, values + at->out_w,
                        values + at->out_b, rows, E, E);
-    dropout(scratch->a, NULL, model, batch, leaf, E, step, layer, AFTER_ATTENTION);
+    dropout(scratch->a, NULL, model, batch, leaf, rows, E, step, layer, AFTER_ATTENTION);
     add(middle, block->x + row0 * E, scratch->a, rows * E);
 
     rfa_norm_forward(scratch->a, block->stats2 + row0 * 2, middle, values + at->norm2_scale,
                      values + at->norm2_shift, rows, E);
     rfa_linear_forward(u, scratch->a, values + at->in_w, values + at->in_b, rows, E, M);
     rfa_gelu_forward(scratch->b, u, rows * M);
-    dropout(scratch->b, NULL, model, batch, leaf, M, step, layer, IN_FEED_FORWARD);
+    dropout(scratch->b, NULL, model, batch, leaf, rows, M, step, layer, IN_FEED_FORWARD);
     rfa_linear_forward(scratch->a, scratch->b, values + at->ff_w, values + at->ff_b, rows, M, E);
-    dropout(scratch->a, NULL, model, batch, leaf, E, step, layer, AFTER_FEED_FORWARD);
+    dropout(scratch->a, NULL, model, batch, leaf, rows, E, step, layer, AFTER_FEED_FORWARD);
     add(block_input(model, layer + 1) + row0 * E, middle, scratch->a, rows * E);
     return guards;
 }
@@ -300,7 +299,8 @@ static void after_exchange_backward(rfa_classifier *model,
                                     const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
-    const ptrdiff_t row0 = leaf->row0, rows = leaf->rows;
+    const ptrdiff_t row0 = leaf->row0;
+    const ptrdiff_t rows = rfa_attention_read_rows(&model->block[layer].attention, leaf);
     const rfa_real *values = model->values;
     const rfa_block_offsets *at = &model->at.block[layer];
     const rfa_block_saved *block = &model->block[layer];
@@ -310,9 +310,9 @@ static void after_exchange_backward(rfa_classifier *model,
     rfa_real *dy = scratch->a, *g = scratch->b, *slope = scratch->c;
 
     memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
-    dropout(dy, NULL, model, batch, leaf, E, step, layer, AFTER_FEED_FORWARD);
+    dropout(dy, NULL, model, batch, leaf, rows, E, step, layer, AFTER_FEED_FORWARD);
     rfa_gelu_slope(g, slope, block->u + row0 * M, rows * M);
-    dropout(g, slope, model, batch, leaf, M, step, layer, IN_FEED_FORWARD);
+    dropout(g, slope, model, batch, leaf, rows, M, step, layer, IN_FEED_FORWARD);
     linear_gradient(scratch, at->ff_w, at->ff_b, dy, g, rows, M, E);
     rfa_linear_backward_input(g, dy, values + at->ff_w, rows, M, E);
     for (ptrdiff_t i = 0; i < rows * M; i++) {
@@ -327,7 +327,7 @@ static void after_exchange_backward(rfa_classifier *model,
                   middle, values + at->norm2_scale, rows, E);
 
     memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
-    dropout(dy, NULL, model, batch, leaf, E, step, layer, AFTER_ATTENTION);
+    dropout(dy, NULL, model, batch, leaf, rows, E, step, layer, AFTER_ATTENTION);
     linear_gradient(scratch, at->out_w, at->out_b, dy, block->attention.out + row0 * E, rows, E, E);
     rfa_linear_backward_input(dout, dy, values + at->out_w, rows, E, E);
     memset(scratch->db, 0, (size_t)E * sizeof *scratch->db);
@@ -369,7 +369,7 @@ embed_backward(rfa_classifier *model, const rfa_batch *batch, int64_t step, cons
     const ptrdiff_t E = model->options.width, V = model->options.vocabulary;
     rfa_scratch *scratch = my_scratch(model);
     rfa_real *dx = model->dx + leaf->row0 * E;
-    dropout(dx, NULL, model, batch, leaf, E, step, 0, AFTER_EMBEDDING);
+    dropout(dx, NULL, model, batch, leaf, leaf->rows, E, step, 0, AFTER_EMBEDDING);
     if (model->options.positions == RFA_POSITIONS_LEARNED) {
         add_gradient(scratch, model->at.positions + leaf->begin * E, dx, leaf->tokens * E);
     }

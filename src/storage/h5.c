@@ -113,25 +113,48 @@ rfa_status rfa_h5_open_parallel(hid_t *file, const char *path, MPI_Comm comm)
     return status;
 }
 
+// Space on disk for all that HDF5 is going to flush, so that a full disk is found before: its
+// metadata cache can't be closed any more after a flush that failed. Best effort.
+static rfa_status reserve(hid_t file, const char *path)
+{
+    void *handle = NULL;
+    hsize_t size = 0;
+    if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle ||
+        H5Fget_filesize(file, &size) < 0) {
+        return rfa_h5_fail(RFA_ERR_IO, path, "can't be flushed");
+    }
+    const int error = size > 0 ? posix_fallocate(*(int *)handle, 0, (off_t)size) : 0;
+    if (error == ENOSPC || error == EFBIG || error == EIO || error == EDQUOT) {
+        return rfa_fail(RFA_ERR_IO, "%s: can't be flushed: %s", path, strerror(error));
+    }
+    return RFA_OK;
+}
+
 rfa_status rfa_h5_close_file(hid_t *file, const char *path)
 {
     if (*file < 0) {
         return RFA_OK;
     }
     unsigned intent = 0;
-    if (H5Fget_intent(*file, &intent) < 0 ||
-        ((intent & H5F_ACC_RDWR) && H5Fflush(*file, H5F_SCOPE_GLOBAL) < 0)) {
-        // The caller abandons the file, which must still be open for that.
-        return rfa_h5_fail(RFA_ERR_IO, path, "can't be flushed");
+    if (H5Fget_intent(*file, &intent) < 0) {
+        return rfa_h5_fail(RFA_ERR_IO, path, "can't be closed");
+    }
+    if (intent & H5F_ACC_RDWR) {
+        // After a failure the file stays open, as the caller's rfa_h5_abandon wants it.
+        RFA_TRY(reserve(*file, path));
+        if (H5Fflush(*file, H5F_SCOPE_GLOBAL) < 0) {
+            return rfa_h5_fail(RFA_ERR_IO, path, "can't be flushed");
+        }
     }
     const herr_t closed = H5Fclose(*file);
     *file = H5I_INVALID_HID;
     return closed >= 0 ? RFA_OK : rfa_h5_fail(RFA_ERR_IO, path, "can't be closed");
 }
 
-// HDF5 1.10 does not survive a file whose flush fails: its id stays, and the end of the library
-// crashes on it. What is still to be flushed goes to memory instead: the descriptor is replaced
-// under the library's feet. Memory counts as a file for the limit of file sizes, if there is one.
+// HDF5 1.10 does not survive a file whose last flush fails: its id stays, and the end of the
+// library crashes on it. What is still to be flushed goes to memory instead: the descriptor is
+// replaced under the library's feet. Memory counts as a file for the limit of file sizes, if there
+// is one.
 void rfa_h5_abandon(hid_t *file, const char *path)
 {
     if (*file >= 0) {

@@ -24,7 +24,8 @@ RFA_NODISCARD rfa_status rfa_h5_open(hid_t *file, const char *path); // read onl
 // Read only by MPI-IO, all ranks of comm (a plain duplicate, never Cartesian). Collective; the
 // caller agrees on the outcome.
 RFA_NODISCARD rfa_status rfa_h5_open_parallel(hid_t *file, const char *path, MPI_Comm comm);
-// Flushes (when written) and closes; *file is H5I_INVALID_HID afterwards. OK when it is already.
+// Flushes (when written by rfa_h5_create) and closes; *file is H5I_INVALID_HID afterwards, but
+// stays open for rfa_h5_abandon when a flush fails. OK when it is closed already.
 RFA_NODISCARD rfa_status rfa_h5_close_file(hid_t *file, const char *path);
 // Gives up a file that failed while it was written, closes all that is open in it, and removes it:
 // nothing more goes to a full disk. Only for files of rfa_h5_create.

@@ -3,8 +3,8 @@
 // at once. Lines that the file holds already are skipped by the reader, and so is a torn last one.
 //
 //   /             attributes: schema, state (running, finished, stopped, diverged), run (when it
-//   was
-//                 created, nanoseconds since 1970 in hex: lines carry it too), written, provenance
+//                 was created, nanoseconds since 1970 in hex: lines carry it too), written,
+//                 provenance
 //   /config       attribute text: the resolved configuration, and one attribute per key
 //   /class        [classes]: scale of the confusion matrices
 //   /steps/{step,loss,learning_rate,gradient_norm,tokens_per_second,exchange_wait,seconds,guards}

@@ -225,7 +225,7 @@ static rfa_status read_text(char **out, const char *path)
     if (file < 0 && errno == ENOENT) {
         return RFA_OK;
     }
-    struct stat info;
+    struct stat info = {0};
     rfa_status status = RFA_OK;
     if (file < 0 || fstat(file, &info) != 0) {
         status = rfa_fail(RFA_ERR_IO, "%s: %s", path, strerror(errno));

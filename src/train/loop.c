@@ -89,6 +89,9 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
         RFA_TRY(rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step)));
         rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
+        if (rfa_fault("train.nan", all, RFA_ERR_NUMERIC) != RFA_OK && session->batch.examples > 0) {
+            training->dlogits[0] = (rfa_real)NAN;
+        }
         RFA_TRY(rfa_agree(all, rfa_classifier_backward(session->model, &session->batch, step,
                                                        training->dlogits)));
     }
@@ -195,17 +198,14 @@ static rfa_status checkpoint(rfa_training *training)
     return rfa_agree(&session->grid.all, status);
 }
 
-static void show_progress(const rfa_training *training,
-                          const rfa_step_record *record,
-                          const rfa_score *score,
-                          double accuracy)
+static void
+show_progress(const rfa_training *training, const rfa_step_record *record, double accuracy)
 {
     const int64_t steps = training->session->config.train.steps;
     const double rate = (double)training->tokens / training->seconds;
     const double left =
         (double)(steps - training->step) * training->seconds / (double)training->steps;
     char text[32];
-    (void)score;
     rfa_progress(
         false, "step %" PRId64 "/%" PRId64 "  loss %.4f  accuracy %.1f %%  %.1fk tokens/s  %s left",
         training->step, steps, record->loss, accuracy, rate / 1000, rfa_duration(text, left));
@@ -230,7 +230,7 @@ static rfa_status run_steps(rfa_training *training)
         const double now = percent(score.correct, score.examples);
         accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
         RFA_TRY(rfa_agree(all, training->run ? rfa_run_add_step(training->run, &record) : RFA_OK));
-        show_progress(training, &record, &score, accuracy);
+        show_progress(training, &record, accuracy);
         if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
             RFA_TRY(validate(training));
         }
@@ -302,11 +302,12 @@ static rfa_status start_record(rfa_training *training, const rfa_train_options *
     }
     RFA_TRY(rfa_agree(&session->grid.all, status));
     rfa_provenance_describe(training->run, session);
-    if (training->run) {
-        rfa_run_set_state(training->run, "running");
-    }
     rfa_free(text);
-    return RFA_OK;
+    if (training->run) { // readers see the run, and an overwritten one is gone, from now on
+        rfa_run_set_state(training->run, "running");
+        status = rfa_run_write(training->run);
+    }
+    return rfa_agree(&session->grid.all, status);
 }
 
 static void introduce(const rfa_training *training)

@@ -1,8 +1,6 @@
 #include "attention/linear_case.h"
 #include "reference/differences.h"
 
-#include <stdlib.h>
-
 // The reference's loss sum(dout o out), for its own derivatives.
 static double reference_loss(const void *context)
 {
@@ -86,6 +84,9 @@ static void parts_fit_together(void **state)
     static const int segmentations[] = {1, 2, 3, 8, 32}; // of short examples mostly empty
     for (int l = 0; l < 11; l++) {
         for (int shape = 0; shape < 12; shape++) {
+            if (lengths[l] == 1000 && widths[shape % 3] != 16) {
+                continue; // a second each for the reference
+            }
             const linear_case at =
                 case_of(lengths[l], widths[shape % 3], projections[shape / 3 % 2], 1, shape >= 6);
             hold(at, segmentations, 5, (uint32_t)(100 * l + 10 * shape));

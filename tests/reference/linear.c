@@ -208,7 +208,8 @@ static void keep_largest(double *most, double value)
 }
 
 // |phi| = 1, so a kernel entry counts as 1. An error of a kernel entry is one of out by (|v_j| +
-// |out_i|) / den_i, and of the score's adjoint g by |dout_i| times that, / den_i once more.
+// |out_i|) / den_i, and of the score's adjoint g by |dout_i| times that, / den_i once more; a
+// clamped den_i has none.
 ref_linear_sizes ref_linear_magnitudes(const double *dout, const ref_linear *x)
 {
     const ptrdiff_t n = x->tokens, d = x->d;
@@ -227,16 +228,18 @@ ref_linear_sizes ref_linear_magnitudes(const double *dout, const ref_linear *x)
     for (ptrdiff_t i = 0; i < n; i++) {
         const double *dout_i = dout + i * d, *out_i = out + i * d;
         const double count = (double)seen(x, i), dout_size = length(dout_i, d);
-        const double condition = 1 + count / den[i];
+        const bool clamped = den[i] <= x->floor;
+        const double condition = clamped ? 1 : 1 + count / den[i];
+        const double out_length = clamped ? 0 : length(out_i, d);
         double v_sum = 0, g_sum = 0;
         for (ptrdiff_t j = 0; j < seen(x, i); j++) {
             v_sum += length(x->v + j * d, d);
         }
-        const double out_size = (v_sum + count * length(out_i, d)) / den[i];
+        const double out_size = (v_sum + count * out_length) / den[i];
         keep_largest(&size.out, out_size);
         for (ptrdiff_t j = 0; j < seen(x, i); j++) {
-            const double terms = length(x->v + j * d, d) + length(out_i, d);
-            const double g = dout_size * (terms * condition + out_size) / den[i];
+            const double terms = length(x->v + j * d, d) + out_length;
+            const double g = dout_size * (terms * condition + (clamped ? 0 : out_size)) / den[i];
             g_sum += g;
             dk[j] += g;
             dv[j] += largest(dout_i, d) / den[i] * condition;

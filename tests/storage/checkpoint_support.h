@@ -69,7 +69,7 @@ static inline rfa_status load(const char *run, int64_t *step)
         const rfa_checkpoint_header want = header_of(header.step);
         *step = header.step;
         fill(written, header.step);
-        if (memcmp(got, written, sizeof got) != 0 || header.best_correct != want.best_correct ||
+        if (!same_bytes(got, written, sizeof got) || header.best_correct != want.best_correct ||
             header.best_step != want.best_step || header.digest != want.digest ||
             strcmp(header.config_text, want.config_text) != 0 ||
             strcmp(header.data_digest, want.data_digest) != 0) {

@@ -59,7 +59,7 @@ static inline int dataset_id(int64_t example, ptrdiff_t token, int symbols)
 static inline rfa_status
 dataset_begin(rfa_dataset_writer **writer, const char *path, int symbols, bool overwrite)
 {
-    static char names[300][8];
+    static char names[300][16];
     static const char *vocabulary[300];
     for (int i = 0; i < symbols; i++) {
         snprintf(names[i], sizeof names[i], "s%d", i);
@@ -115,6 +115,21 @@ static inline void dataset_write(const char *path, int symbols, bool overwrite, 
     check_ok(test_world.rank == 0 ? dataset_write_local(path, symbols, overwrite, digest) : RFA_OK);
 }
 
+// Local.
+static inline void dataset_copy(const char *from, const char *to)
+{
+    char buffer[4096];
+    size_t n;
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    while (in && out && (n = fread(buffer, 1, sizeof buffer, in)) > 0) {
+        (void)!fwrite(buffer, 1, n, out);
+    }
+    if (!in || !out || fclose(in) != 0 || fclose(out) != 0) {
+        print_error("%s can't be copied to %s\n", from, to);
+        fail();
+    }
+}
+
 // Replaces a one-dimensional integer dataset by count values of a type. Local.
 static inline bool
 dataset_put(hid_t file, const char *name, hid_t type, const int64_t *values, hsize_t count)
@@ -143,6 +158,58 @@ static inline int64_t *dataset_get(hid_t file, const char *name, hsize_t *count)
     H5Sclose(space);
     H5Dclose(dataset);
     return values;
+}
+
+// What damages are made of. Local.
+static inline void drop(hid_t file, const char *name)
+{
+    H5Ldelete(file, name, H5P_DEFAULT);
+}
+
+static inline void attribute(hid_t file, const char *name, int64_t value)
+{
+    H5Adelete(file, name);
+    (void)!rfa_h5_write_int(file, "test", name, value);
+}
+
+static inline void text(hid_t file, const char *name, const char *value)
+{
+    H5Adelete(file, name);
+    (void)!rfa_h5_write_text(file, "test", name, value);
+}
+
+// The values of a dataset with one changed; index < 0 counts from the end.
+static inline void change(hid_t file, const char *name, int64_t index, int64_t value, hid_t type)
+{
+    hsize_t count;
+    int64_t *values = dataset_get(file, name, &count);
+    values[index < 0 ? (int64_t)count + index : index] = value;
+    dataset_put(file, name, type, values, count);
+    rfa_free(values);
+}
+
+static inline void retype(hid_t file, const char *name, hid_t type, hsize_t fewer)
+{
+    hsize_t count;
+    int64_t *values = dataset_get(file, name, &count);
+    dataset_put(file, name, type, values, count - fewer);
+    rfa_free(values);
+}
+
+// A dataset of any shape that is never written.
+static inline void
+promise(hid_t file, const char *name, hid_t type, int rank, const hsize_t *shape, bool chunked)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, shape, NULL);
+    const hsize_t chunk[2] = {1024, 1024};
+    if (chunked) {
+        H5Pset_chunk(list, rank, chunk);
+    }
+    drop(file, name);
+    hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    H5Dclose(dataset);
+    H5Sclose(space);
+    H5Pclose(list);
 }
 
 // The same numbers in another type. Collective.

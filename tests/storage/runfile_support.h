@@ -54,7 +54,7 @@ static inline rfa_evaluation_record evaluation_record(int64_t step)
 // Bits alike; in lines all that isn't finite became NaN.
 static inline bool same_number(double a, double b, bool lines)
 {
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && (lines ? !isfinite(b) : isnan(b)));
+    return same_bytes(&a, &b, sizeof a) || (isnan(a) && (lines ? !isfinite(b) : isnan(b)));
 }
 
 static inline bool same_step(const rfa_step_record *a, const rfa_step_record *b, bool lines)

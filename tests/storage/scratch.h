@@ -72,6 +72,12 @@ static inline long size_of(const char *path)
     return stat(path, &info) == 0 ? (long)info.st_size : -1;
 }
 
+// The representation, where NaN equals itself.
+static inline bool same_bytes(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
+}
+
 // The bytes of a file (rfa_free), and how many.
 static inline char *slurp(const char *path, long *size)
 {

@@ -42,7 +42,9 @@ static void flip_value(const char *path)
     const float *values = written + A + B + C + 100; // of step 20, in the file as they are
     char *at = memmem(bytes, (size_t)size, values, 64);
     check(at != NULL);
-    at[30] ^= 4;
+    if (at) {
+        at[30] ^= 4;
+    }
     spill(path, bytes, size);
     rfa_free(bytes);
 }

@@ -1,0 +1,75 @@
+# Stop and go on: the same digests, rows and result as without a stop, also on other ranks; eval in a new
+# process gives the same numbers to the last digit; kill -9 at any moment loses nothing.
+. "$SOURCE/tests/cli/lib.sh"
+fresh
+run 1 data listops --out d.h5 --train 60 --val 20 --test 21
+expect_code 0
+config=(train "$SOURCE/configs/lra/listops/rfa.yaml" --set data.file=d.h5 --set train.warmup=10
+    --set train.batch=8 --set train.steps=24 --set train.evaluate_every=6
+    --set train.checkpoint_every=4)
+
+# rows RUN: everything in the record that must not depend on stops.
+rows()
+{
+    python - "$1" <<'PYTHON'
+import h5py, sys
+f = h5py.File(sys.argv[1])
+s = f["steps"]
+print(s["step"][:].tolist(), s["loss"][:].tolist(), s["learning_rate"][:].tolist())
+print([hex(d) for d in s["digest"][:]])
+e = f["evaluations"]
+print(e["step"][:].tolist(), e["loss"][:].tolist(), e["correct"][:].tolist(), e["confusion"][:].tolist())
+PYTHON
+}
+
+run 2 "${config[@]}" --out whole.h5
+expect_code 0
+rows whole.h5 >whole
+final=$(value digest)
+accuracy=$(value 'test accuracy')
+
+# Evaluation in a new process, other ranks, other batches.
+test_loss=$(python -c 'import h5py; print(repr(float(h5py.File("whole.h5")["test/loss"][()])))')
+for variant in '1' '2' '3 --set train.batch=5' '4 --set train.batch=21 --set parallel.sequence=2'; do
+    run ${variant%% *} eval whole.h5 --data d.h5 --split test $(cut -s -d' ' -f2- <<<"$variant")
+    expect_code 0
+    [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another accuracy: $variant"
+    [ "$(python -c "print(float('$(value 'test loss')') == $test_loss)")" = True ] || fail "another loss: $variant"
+done
+
+# A fault in step 15, then on to the end on other rank counts.
+RFA_FAULT=train.step@1 run 2 "${config[@]}" --out none.h5
+expect_code 3
+expect_line 'rank 1: injected fault at train.step'
+for ranks in 1 2 3 4; do
+    timeout -k 5 60 "$MPIRUN" -q -n 2 --oversubscribe "$RFA" "${config[@]}" --out part.h5 --overwrite >"$out" 2>"$err" &
+    job=$!
+    for _ in $(seq 600); do # until step 13 is on record, then without warning
+        grep -q '"step": *13\b' part.jsonl 2>/dev/null && break
+        sleep 0.05
+    done
+    pkill -9 -f -- '--out part.h5' || true
+    wait $job || true
+    python -c 'import h5py; h5py.File("part.h5")["evaluations/step"][:]'
+    run "$ranks" "${config[@]}" --out part.h5 --resume
+    expect_code 0
+    [ "$(value digest)" = "$final" ] || fail "another digest after a kill and $ranks ranks"
+    [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another accuracy"
+    rows part.h5 >part
+    cmp -s whole part || fail "rows differ after a kill: $(diff whole part)"
+done
+
+# What must be refused.
+run 2 "${config[@]}" --out part.h5
+expect_code 2
+expect_line 'part.h5'
+run 2 "${config[@]}" --out part.h5 --resume --set train.rate=0.5
+expect_code 2
+expect_line 'train.rate'
+run 2 "${config[@]}" --out missing.h5 --resume
+expect_code 3
+expect_line 'missing'
+run 1 data listops --out other.h5 --train 60 --val 20 --test 21 --seed 5
+run 2 "${config[@]}" --out part.h5 --resume --set data.file=other.h5
+expect_code 2
+expect_line 'digest'
