@@ -26,24 +26,31 @@ static void usage(void)
     }
 }
 
+// Whether a launcher that MPI knows started this process. To be asked before MPI_Init, which sets
+// some of these variables itself.
+static bool is_launched(void)
+{
+    return getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI2_RANK") ||
+           getenv("OMPI_COMM_WORLD_SIZE");
+}
+
 // A launcher that MPI does not know starts P processes that each believe to be alone: they would do
 // the same work P times and write over each other. Only a scheduler's variables give them away.
-static rfa_status check_launcher(const rfa_comm *world)
+static rfa_status check_launcher(const rfa_comm *world, bool launched)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-    const bool launched = getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("PMI2_RANK") ||
-                          getenv("OMPI_COMM_WORLD_SIZE");
     if (world->size == 1 && !launched && tasks && strtol(tasks, NULL, 10) > 1) {
-        return rfa_fail(
-            RFA_ERR_USAGE,
-            "SLURM started %s tasks, but MPI sees one rank: use srun --mpi=pmix, or mpirun", tasks);
+        return rfa_fail(RFA_ERR_USAGE,
+                        "SLURM started %s tasks, but MPI sees one rank: use srun --mpi=pmix, or "
+                        "mpirun",
+                        tasks);
     }
     return RFA_OK;
 }
 
-static rfa_status run(const rfa_comm *world, int argc, char **argv)
+static rfa_status run(const rfa_comm *world, bool launched, int argc, char **argv)
 {
-    RFA_TRY(check_launcher(world));
+    RFA_TRY(check_launcher(world, launched));
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         usage();
         return argc < 2 ? rfa_fail(RFA_ERR_USAGE, "no verb given") : RFA_OK;
@@ -60,10 +67,11 @@ int main(int argc, char **argv)
 {
     int provided = 0;
     rfa_comm world;
+    const bool launched = is_launched();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     rfa_comm_create(&world, MPI_COMM_WORLD);
     rfa_log_init(&world);
-    const rfa_status status = run(&world, argc, argv);
+    const rfa_status status = run(&world, launched, argc, argv);
     if (status != RFA_OK) {
         rfa_error_line(rfa_error_text());
     }

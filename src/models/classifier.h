@@ -30,7 +30,7 @@ RFA_NODISCARD rfa_status rfa_classifier_create(rfa_classifier **out,
                                                const rfa_classifier_options *options,
                                                const rfa_comm *sequence,
                                                rfa_exchange *exchange);
-void rfa_classifier_destroy(rfa_classifier **model); // NULL-safe
+void rfa_classifier_destroy(rfa_classifier **out); // NULL-safe, sets *out to NULL
 
 const rfa_parameters *rfa_classifier_table(const rfa_classifier *model);
 rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned by the model

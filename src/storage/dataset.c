@@ -175,7 +175,7 @@ static rfa_status check_columns(rfa_dataset *d, hid_t file, const char *split)
     if (status == RFA_OK) {
         status = rfa_alloc(&d->labels, n, sizeof *d->labels, "labels");
     }
-    for (int64_t i = 0; i < n && status == RFA_OK; i++) {
+    for (int64_t i = 0; i < n && status == RFA_OK && lengths && labels; i++) {
         const int64_t length = d->offsets[i + 1] - d->offsets[i];
         if (lengths[i] != length) {
             status = rfa_fail(RFA_ERR_IO,

@@ -184,8 +184,8 @@ copy_texts(char ***out, const void *raw, int64_t count, size_t width, const char
     for (int64_t i = 0; i < count; i++) {
         const char *text = width ? (const char *)raw + (size_t)i * width : ((char *const *)raw)[i];
         const size_t length = text ? (width ? strnlen(text, width) : strlen(text)) : 0;
-        if (length > 0) {
-            memcpy(to, text, length);
+        for (size_t c = 0; c < length; c++) {
+            to[c] = text[c]; // the zero after it is there
         }
         (*out)[i] = to;
         to += length + 1;

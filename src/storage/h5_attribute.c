@@ -219,7 +219,7 @@ rfa_status rfa_h5_read_bool(hid_t object, const char *path, const char *name, bo
     if (H5Tget_class(type) == H5T_INTEGER) {
         read = H5Aread(attribute, H5T_NATIVE_INT64, &value);
     } else if (H5Tget_size(type) == 1) {
-        int8_t byte = 0; // the enum's own type: HDF5 doesn't convert it to integers
+        uint8_t byte = 0; // the enum's own type: HDF5 doesn't convert it to integers
         read = H5Aread(attribute, type, &byte);
         value = byte;
     }

@@ -233,7 +233,7 @@ static rfa_status parse(rfa_listops_tsv *tsv, ptrdiff_t length, rfa_listops_row 
 rfa_status rfa_listops_tsv_next(rfa_listops_tsv *tsv, rfa_listops_row *row)
 {
     *row = (rfa_listops_row){0};
-    ptrdiff_t length;
+    ptrdiff_t length = 0;
     RFA_TRY(read_line(tsv, &length));
     if (length < 0) {
         return tsv->examples > 0

@@ -160,7 +160,7 @@ static double percent(int64_t part, int64_t whole)
 static rfa_status validate(rfa_training *training)
 {
     rfa_session *session = training->session;
-    rfa_score score;
+    rfa_score score = {0};
     RFA_TRY(rfa_evaluate(session, training->validation, session->config.train.evaluate_examples,
                          training->confusion, &score));
     if (score.correct > training->best_correct) { // ties keep the earlier
@@ -224,7 +224,7 @@ static rfa_status run_steps(rfa_training *training)
     double accuracy = -1; // of the last steps, smoothed, in percent
     while (training->step < config->train.steps) {
         rfa_step_record record;
-        rfa_score score;
+        rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
         RFA_TRY(take_step(training, &record, &score));
         const double now = percent(score.correct, score.examples);
@@ -261,7 +261,7 @@ static rfa_status test(rfa_training *training)
     rfa_session *session = training->session;
     const rfa_comm *all = &session->grid.all;
     rfa_dataset *data = NULL;
-    rfa_score score;
+    rfa_score score = {0};
     RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
     rfa_status status = rfa_evaluate(session, data, 0, training->confusion, &score);
     rfa_dataset_close(&data);

@@ -254,6 +254,7 @@ rfa_status rfa_evaluate(
     }
     status = rfa_agree(&session->grid.all, status);
     if (status == RFA_OK) {
+        RFA_ASSERT(id);
         status = evaluate(session, data, n, &tally, id);
     }
     if (status == RFA_OK) {

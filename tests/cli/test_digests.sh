@@ -19,7 +19,7 @@ train()
     local name=$1 ranks=$2
     shift 2
     run "$ranks" train "$SOURCE/configs/lra/listops/$config.yaml" --out "$name.h5" --overwrite \
-        --set data.file=d.h5 --set train.steps=20 --set train.warmup=10 --set train.batch=8 \
+        --set data.file=d.h5 --set train.steps=20 --set train.warmup=10 --set train.batch=6 \
         --set train.evaluate_every=10 "$@"
     expect_code 0
     expect_out '^test accuracy 0\.[0-9]{4} \([0-9]+/21\)$'
@@ -36,16 +36,15 @@ for config in rfa softmax rfa-causal; do
     train two 2
     train three 3
     train four 4
-    train grid 4 --set parallel.sequence=2
-    train data 2 --set parallel.sequence=1 --set train.micro_batch=3
-    train threads 2 --set parallel.threads=2 --set train.micro_batch=2
-    train transposed 2 --set parallel.exchange=transposed
+    train grid 4 --set parallel.sequence=2 --set parallel.exchange=transposed
+    train threads 1 --set parallel.threads=2 --set train.micro_batch=2
 done
 config=rfa
-train five 5 --set parallel.exchange=transposed
-config=rfa-causal
-train exscan 4 --set parallel.exchange=auto
-train unaligned 3 --set parallel.exchange=transposed
+train five 5
+train data 2 --set parallel.sequence=1 --set train.micro_batch=2
+config=rfa-causal # where auto takes exscan on 2 and 4 ranks
+train transposed 4 --set parallel.exchange=transposed
+train grid_threads 2 --set parallel.sequence=1 --set parallel.threads=2
 
 # A forced exscan whose order depends on the rank count claims nothing.
 config=rfa

@@ -18,7 +18,7 @@ static inline void dataset_folder(char out[64])
 {
     int made = 1;
     if (test_world.rank == 0) {
-        strcpy(out, "/tmp/rfa-dataset-XXXXXX");
+        snprintf(out, 64, "/tmp/rfa-dataset-XXXXXX");
         made = mkdtemp(out) != NULL;
     }
     MPI_Bcast(out, 64, MPI_CHAR, 0, test_world.comm);

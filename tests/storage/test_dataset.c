@@ -131,6 +131,43 @@ static void reads_equal_what_was_written(void **state)
     }
 }
 
+// Leaves that lie in each other, overlap, touch and are one token apart, in no order.
+static void leaves_may_overlap(void **state)
+{
+    (void)state;
+    static const int ranges[][2] = {{400, 512}, {10, 20}, {0, 100}, {30, 150},
+                                    {151, 160}, {5, 6},   {0, 3},   {160, 161}};
+    enum { COUNT = sizeof ranges / sizeof ranges[0] };
+    char digest[17];
+    dataset_write(path, 300, true, digest);
+    rfa_dataset *d = NULL;
+    check_ok(rfa_dataset_open(&d, &test_world, path, "train"));
+    int64_t example = test_world.rank;
+    while (dataset_length(example) < 512) {
+        example++;
+    }
+    rfa_leaf leaves[COUNT];
+    ptrdiff_t rows = 0;
+    for (int l = 0; l < COUNT; l++) {
+        const ptrdiff_t tokens = ranges[l][1] - ranges[l][0];
+        leaves[l] = (rfa_leaf){
+            .begin = ranges[l][0], .tokens = tokens, .rows = rfa_padded(tokens), .row0 = rows};
+        rows += leaves[l].rows;
+    }
+    uint16_t *ids = NULL;
+    check_ok(rfa_alloc(&ids, rows, sizeof *ids, "test"));
+    check_ok(rfa_dataset_read(d, ids, &example, leaves, COUNT));
+    int wrong = 0;
+    for (int l = 0; l < COUNT; l++) {
+        for (ptrdiff_t t = 0; t < leaves[l].tokens; t++) {
+            wrong += ids[leaves[l].row0 + t] != dataset_id(example, leaves[l].begin + t, 300);
+        }
+    }
+    check(wrong == 0);
+    rfa_free(ids);
+    rfa_dataset_close(&d);
+}
+
 static void other_byte_order_is_read(void **state)
 {
     (void)state;
@@ -293,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_equal_what_was_written, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(leaves_may_overlap, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(other_byte_order_is_read, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(digest_is_as_documented, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writer_keeps_its_promises, make_folder, remove_folder),

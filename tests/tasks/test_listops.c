@@ -39,7 +39,7 @@ static int plain_node(plain *p, const rfa_listops_options *o, int depth)
     }
     const int arguments = 2 + (int)rfa_rng_below(&p->random, (uint32_t)o->max_args - 1);
     const int place = p->length++;
-    int values[64], sum = 0;
+    int values[64] = {0}, sum = 0;
     p->operators_below = depth > p->operators_below ? depth : p->operators_below;
     for (int a = 0; a < arguments; a++) {
         values[a] = plain_node(p, o, depth + 1);

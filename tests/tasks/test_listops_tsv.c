@@ -16,7 +16,7 @@ static char root[64];
 static int make_root(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/rfa-tsv-XXXXXX");
+    snprintf(root, sizeof root, "/tmp/rfa-tsv-XXXXXX");
     return mkdtemp(root) ? 0 : 1;
 }
 
