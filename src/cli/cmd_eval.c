@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char *const help[] = {
-    "usage: rfa eval RUN.h5 [--data FILE] [--split test] [--set key=value]...",
+    "usage: rfa eval RUN.h5 [--data FILE] [--split test] [--best] [--set key=value]...",
     "",
     "Evaluates the parameters of a run's last checkpoint on one split, every example once. The "
     "result is",
@@ -65,20 +65,20 @@ static rfa_status evaluate(rfa_session *session, const char *run_path, const cha
 
 rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
 {
-    enum { DATA = 256, SPLIT, SET, HELP };
+    enum { DATA = 256, SPLIT, BEST, SET, HELP };
     static const struct option options[] = {
-        {"data", required_argument, NULL, DATA},
-        {"split", required_argument, NULL, SPLIT},
-        {"set", required_argument, NULL, SET},
-        {"help", no_argument, NULL, HELP},
-        {NULL, 0, NULL, 0},
+        {"data", required_argument, NULL, DATA}, {"split", required_argument, NULL, SPLIT},
+        {"best", no_argument, NULL, BEST},       {"set", required_argument, NULL, SET},
+        {"help", no_argument, NULL, HELP},       {NULL, 0, NULL, 0},
     };
     rfa_settings settings = {0};
     const char *data = NULL, *split = "test";
+    bool best = false;
     for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
         switch (option) {
         case DATA: data = optarg; break;
         case SPLIT: split = optarg; break;
+        case BEST: best = true; break;
         case SET: RFA_TRY(rfa_settings_add(&settings, optarg)); break;
         case HELP: rfa_print_lines(help); return RFA_OK;
         default: return rfa_bad_option(argv);
@@ -88,6 +88,11 @@ rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
         return rfa_fail(RFA_ERR_USAGE, "eval needs one run file: rfa eval --help");
     }
     const char *run_path = argv[optind];
+    char best_path[RFA_STATE_PATH];
+    if (best) {
+        RFA_TRY(rfa_state_best_path(best_path, run_path));
+        run_path = best_path;
+    }
     rfa_config config = {0};
     RFA_TRY(rfa_agree(world, world->rank == 0 ? run_config(&config, run_path, data) : RFA_OK));
     RFA_TRY(rfa_settings_load(&config, &settings, world));

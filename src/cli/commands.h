@@ -6,10 +6,6 @@
 
 #include "base/status.h"
 
-#ifndef RFA_VERSION
-#define RFA_VERSION "0.1.0" // as in CMakeLists.txt
-#endif
-
 RFA_NODISCARD rfa_status rfa_cmd_data(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv);

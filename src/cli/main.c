@@ -72,7 +72,9 @@ int main(int argc, char **argv)
     rfa_comm_create(&world, MPI_COMM_WORLD);
     rfa_log_init(&world);
     const rfa_status status = run(&world, launched, argc, argv);
-    if (status != RFA_OK) {
+    if (status == RFA_STOPPED) {
+        rfa_note("rfa: %s", rfa_error_text());
+    } else if (status != RFA_OK) {
         rfa_error_line(rfa_error_text());
     }
     rfa_comm_destroy(&world);

@@ -44,6 +44,9 @@ typedef struct {
         double clip;                               // global L2 norm; 0: off
         int64_t evaluate_every, evaluate_examples; // 0 examples: the whole validation split
         int64_t checkpoint_every;
+        double checkpoint_minutes; // also after this many minutes; 0: off
+        int64_t check_every;       // steps between comparisons of the parameters over ranks; 0: off
+        double max_minutes;        // stop, resumable, before this; 0: off
     } train;
 } rfa_config;
 

@@ -106,6 +106,16 @@ const rfa_key rfa_keys[] = {
      .help = "First examples of the validation split that count. 0: all."},
     {KEY(train, checkpoint_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
      .help = "Steps that a crash can cost. 0: only at the end or when stopped."},
+    {KEY(train, checkpoint_minutes), .max = 1e6, .number = 0, .neutral = true, .unit = "minutes",
+     .help = "A checkpoint also after this time without one. 0: off."},
+    {KEY(train, check_every), .max = MANY, .number = 100, .neutral = true, .unit = "steps",
+     .help =
+         "How often the ranks compare a digest of their parameters, which must be the same; also "
+         "before each checkpoint. 0: only then."},
+    {KEY(train, max_minutes), .max = 1e6, .number = 0, .neutral = true, .unit = "minutes",
+     .help =
+         "Stops before this time with a checkpoint and exit code 85, to be resumed; the job's own "
+         "end is known from SLURM_JOB_END_TIME or RFA_END_TIME. 0: off."},
 };
 const int rfa_key_count = sizeof rfa_keys / sizeof *rfa_keys;
 

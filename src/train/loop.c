@@ -1,6 +1,7 @@
 #include "train/loop.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
 #include "tensor/gemm.h"
@@ -19,9 +20,13 @@ typedef struct {
     rfa_adamw optimiser;
     rfa_tally tally;
     rfa_run *run; // rank 0
-    const char *path;
+    const rfa_train_options *options;
+    const char *path, *stop; // stop: why to end after this step, or NULL
+    bool checkpoint_asked;   // by time
+    double started, checkpointed,
+        longest;  // rfa_now at start and last checkpoint; of all rounds, seconds
     int64_t step; // optimiser steps done
-    int64_t best_correct, best_step;
+    int64_t best_correct, best_step, checkpoint_step;
     int64_t *id, *confusion;
     rfa_real *gradient, *dlogits;
     double seconds, flops,
@@ -73,6 +78,27 @@ static double exchange_wait(const rfa_session *session)
            rfa_classifier_gather_cost(session->model).seconds;
 }
 
+// What ranks tell each other after a step; any rank's wish is all ranks'.
+enum { SECONDS, WAIT, STOP_SIGNAL, STOP_TIME, CHECKPOINT, WISHES };
+
+static void make_wishes(const rfa_training *training, double wishes[WISHES])
+{
+    const rfa_config *config = &training->session->config;
+    const double now = rfa_now(), minutes = config->train.checkpoint_minutes;
+    const double left = rfa_stop_time_left(training->started, config->train.max_minutes);
+    wishes[STOP_SIGNAL] = rfa_stop_signal() != NULL;
+    wishes[STOP_TIME] = left < 2 * training->longest + 2; // another round, the last words
+    wishes[CHECKPOINT] = minutes > 0 && now - training->checkpointed > 60 * minutes;
+}
+
+static void hear_wishes(rfa_training *training, const double wishes[WISHES])
+{
+    if (wishes[STOP_SIGNAL] > 0 || wishes[STOP_TIME] > 0) {
+        training->stop = wishes[STOP_SIGNAL] > 0 ? "a signal" : "the time limit";
+    }
+    training->checkpoint_asked = wishes[CHECKPOINT] > 0;
+}
+
 // One optimiser step: forward, loss, backward of the batch in passes; gradients summed over all
 // ranks; update. On RFA_ERR_NUMERIC the parameters are those of the step before.
 static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa_score *score)
@@ -89,6 +115,9 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
         RFA_TRY(rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step)));
         rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
+        if (rfa_fault("train.drift", all, RFA_ERR_INTERNAL) != RFA_OK) {
+            rfa_classifier_values(session->model)[0] += (rfa_real)1e-3;
+        }
         if (rfa_fault("train.nan", all, RFA_ERR_NUMERIC) != RFA_OK && session->batch.examples > 0) {
             training->dlogits[0] = (rfa_real)NAN;
         }
@@ -109,21 +138,26 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         return rfa_fail(RFA_ERR_NUMERIC, "the gradient's norm is not finite: diverged");
     }
     training->step = step;
-    double times[2] = {rfa_now() - start, exchange_wait(session) - waited};
-    MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, all->comm);
+    double times[WISHES] = {
+        [SECONDS] = rfa_now() - start,
+        [WAIT] = exchange_wait(session) - waited,
+    };
+    make_wishes(training, times);
+    MPI_Allreduce(MPI_IN_PLACE, times, WISHES, MPI_DOUBLE, MPI_MAX, all->comm);
+    hear_wishes(training, times);
     *record = (rfa_step_record){
         .step = step,
         .loss = score->loss,
         .learning_rate = rate,
         .gradient_norm = norm,
-        .tokens_per_second = (double)score->tokens / times[0],
-        .exchange_wait = times[1],
-        .seconds = times[0],
+        .tokens_per_second = (double)score->tokens / times[SECONDS],
+        .exchange_wait = times[WAIT],
+        .seconds = times[SECONDS],
         .guards = score->guards,
         .digest = rfa_session_digest(session),
     };
-    training->seconds += times[0];
-    training->wait += times[1];
+    training->seconds += times[SECONDS];
+    training->wait += times[WAIT];
     training->tokens += score->tokens;
     training->steps++;
     for (int64_t i = 0; i < n; i++) {
@@ -186,6 +220,7 @@ static rfa_status checkpoint(rfa_training *training)
 {
     rfa_session *session = training->session;
     rfa_status status = RFA_OK;
+    RFA_TRY(rfa_session_check_ranks(session, training->step));
     if (training->run) {
         const rfa_checkpoint_header header = {
             .step = training->step,
@@ -194,7 +229,13 @@ static rfa_status checkpoint(rfa_training *training)
             .digest = rfa_session_digest(session),
         };
         status = rfa_state_save(training->path, session, &training->optimiser, &header);
+        if (status == RFA_OK && training->best_step == training->step) {
+            status = rfa_state_save_best(training->path, session, &training->optimiser, &header);
+        }
     }
+    training->checkpointed = rfa_now();
+    training->checkpoint_step = training->step;
+    training->checkpoint_asked = false;
     return rfa_agree(&session->grid.all, status);
 }
 
@@ -217,25 +258,55 @@ static bool is_due(int64_t step, int64_t every, int64_t steps)
     return step == steps || (every > 0 && step % every == 0);
 }
 
-static rfa_status run_steps(rfa_training *training)
+// Ends in good order before the end: the exit code says so, --resume goes on.
+static rfa_status stop(rfa_training *training)
+{
+    rfa_status status = RFA_OK;
+    if (training->checkpoint_step != training->step) {
+        RFA_TRY(checkpoint(training));
+    }
+    if (training->run) {
+        rfa_run_set_state(training->run, "stopped");
+        status = rfa_run_write(training->run);
+    }
+    RFA_TRY(rfa_agree(&training->session->grid.all, status));
+    return rfa_fail(RFA_STOPPED, "stopped by %s after step %" PRId64 "; --resume goes on",
+                    training->stop, training->step);
+}
+
+static rfa_status run_steps(rfa_training *training, int64_t last)
 {
     const rfa_config *config = &training->session->config;
+    const rfa_train_options *options = training->options;
     const rfa_comm *all = &training->session->grid.all;
     double accuracy = -1; // of the last steps, smoothed, in percent
-    while (training->step < config->train.steps) {
-        rfa_step_record record;
+    while (training->step < last) {
+        const double begun = rfa_now();
+        rfa_step_record record = {0};
         rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
         RFA_TRY(take_step(training, &record, &score));
         const double now = percent(score.correct, score.examples);
         accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
-        RFA_TRY(rfa_agree(all, training->run ? rfa_run_add_step(training->run, &record) : RFA_OK));
+        rfa_status status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
+        if (status == RFA_OK && options->watch) {
+            status = options->watch(options->context, &record);
+        }
+        RFA_TRY(rfa_agree(all, status));
         show_progress(training, &record, accuracy);
+        if (is_due(training->step, config->train.check_every, config->train.steps)) {
+            RFA_TRY(rfa_session_check_ranks(training->session, training->step));
+        }
         if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
             RFA_TRY(validate(training));
         }
-        if (is_due(training->step, config->train.checkpoint_every, config->train.steps)) {
+        if (is_due(training->step, config->train.checkpoint_every, config->train.steps) ||
+            training->checkpoint_asked || training->best_step == training->step) {
             RFA_TRY(checkpoint(training));
+        }
+        training->longest = fmax(training->longest, rfa_now() - begun);
+        if (training->stop && training->step < config->train.steps) {
+            return stop(training);
         }
     }
     return RFA_OK;
@@ -341,7 +412,9 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     }
     RFA_TRY(start_record(training, options));
     introduce(training);
-    const rfa_status status = run_steps(training);
+    const int64_t steps = session->config.train.steps;
+    const bool partly = options->last_step > 0 && options->last_step < steps;
+    const rfa_status status = run_steps(training, partly ? options->last_step : steps);
     if (status == RFA_ERR_NUMERIC) { // an outcome of the run: recorded, with the last good step
         rfa_status written = RFA_OK;
         if (training->run) {
@@ -352,13 +425,21 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
         return rfa_fail_within(RFA_ERR_NUMERIC, "step %" PRId64, training->step + 1);
     }
     RFA_TRY(status);
-    return test(training);
+    return partly ? RFA_OK : test(training);
 }
 
 rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)
 {
     rfa_training training = {
-        .session = session, .path = options->run_path, .best_correct = -1, .best_step = -1};
+        .session = session,
+        .options = options,
+        .path = options->run_path,
+        .best_correct = -1,
+        .best_step = -1,
+        .started = rfa_now(),
+        .checkpointed = rfa_now(),
+    };
+    rfa_stop_on_signals();
     const rfa_status status = train(&training, options);
     destroy(&training);
     return status;

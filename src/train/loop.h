@@ -9,6 +9,11 @@
 typedef struct {
     const char *run_path; // RUN.h5
     bool resume, overwrite;
+    // For callers that look on: called on all ranks after each step; its status is agreed and ends
+    // the run.
+    rfa_status (*watch)(void *context, const rfa_step_record *record);
+    void *context;
+    int64_t last_step; // > 0: ends after this step, without the test split and its result lines
 } rfa_train_options;
 
 // Trains, evaluates on the test split at the end, and prints the two result lines on stdout.

@@ -149,7 +149,35 @@ uint64_t rfa_session_digest(const rfa_session *session)
                       (size_t)rfa_classifier_table(session->model)->size * sizeof(rfa_real));
 }
 
-// Passes that any data group needs for n examples of a batch.
+rfa_status rfa_session_check_ranks(const rfa_session *session, int64_t step)
+{
+    const rfa_comm *all = &session->grid.all;
+    uint64_t digest = rfa_session_digest(session), *every = NULL;
+    RFA_TRY(rfa_agree(all, rfa_alloc(&every, all->size, sizeof *every, "digests")));
+    MPI_Allgather(&digest, 1, MPI_UINT64_T, every, 1, MPI_UINT64_T, all->comm);
+    int drifted = -1, most = 0;
+    uint64_t common = 0;
+    for (int r = 0; r < all->size; r++) { // the digest that most ranks have
+        int same = 0;
+        for (int other = 0; other < all->size; other++) {
+            same += every[other] == every[r];
+        }
+        common = same > most ? every[r] : common;
+        most = same > most ? same : most;
+    }
+    for (int r = all->size - 1; r >= 0; r--) {
+        drifted = every[r] != common ? r : drifted;
+    }
+    rfa_free(every);
+    return drifted < 0
+               ? RFA_OK
+               : rfa_fail(RFA_STOPPED,
+                          "step %" PRId64 ": the parameters of rank %d are not those of the "
+                          "others (a fault of its processor or memory); --resume goes on from "
+                          "the last checkpoint",
+                          step, drifted);
+}
+
 int rfa_session_passes(const rfa_session *session, int64_t n)
 {
     const int groups = session->grid.data.size, capacity = session->batch.capacity;

@@ -30,6 +30,10 @@ void rfa_session_destroy(rfa_session *session); // idempotent. Collective
 // Digest of the parameters, the same on all ranks.
 uint64_t rfa_session_digest(const rfa_session *session);
 
+// All ranks hold the same parameters, or RFA_STOPPED with the rank that has drifted: nothing that
+// it has touched may be written. 8 bytes a rank. Collective.
+RFA_NODISCARD rfa_status rfa_session_check_ranks(const rfa_session *session, int64_t step);
+
 // Examples id[0..n) of a batch are dealt to the data groups and walked in passes of at most
 // batch.capacity examples. All groups make the same number of passes, also empty ones.
 int rfa_session_passes(const rfa_session *session, int64_t n);

@@ -68,6 +68,26 @@ rfa_status rfa_state_save(const char *run_path,
     return status;
 }
 
+rfa_status rfa_state_best_path(char best[RFA_STATE_PATH], const char *run_path)
+{
+    const size_t length = strlen(run_path);
+    const bool ending = length > 3 && strcmp(run_path + length - 3, ".h5") == 0;
+    const int used = snprintf(best, RFA_STATE_PATH, "%.*s.best.h5",
+                              (int)(ending ? length - 3 : length), run_path);
+    return used < RFA_STATE_PATH ? RFA_OK
+                                 : rfa_fail(RFA_ERR_USAGE, "%s: the path is too long", run_path);
+}
+
+rfa_status rfa_state_save_best(const char *run_path,
+                               const rfa_session *session,
+                               const rfa_adamw *optimiser,
+                               const rfa_checkpoint_header *header)
+{
+    char best[RFA_STATE_PATH];
+    RFA_TRY(rfa_state_best_path(best, run_path));
+    return rfa_state_save(best, session, optimiser, header);
+}
+
 static rfa_status check_same_run(const rfa_checkpoint_header *header,
                                  const rfa_session *session,
                                  const char *run_path)

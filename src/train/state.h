@@ -12,6 +12,17 @@ RFA_NODISCARD rfa_status rfa_state_save(const char *run_path,
                                         const rfa_adamw *optimiser,
                                         const rfa_checkpoint_header *header);
 
+// The same as RUN.best.ckpt, the state at the best validation so far. Local.
+RFA_NODISCARD rfa_status rfa_state_save_best(const char *run_path,
+                                             const rfa_session *session,
+                                             const rfa_adamw *optimiser,
+                                             const rfa_checkpoint_header *header);
+
+// The path under which rfa_state_load finds it: RUN.best.h5 for RUN.h5. RFA_ERR_USAGE when too
+// long. Local.
+enum { RFA_STATE_PATH = 1024 };
+RFA_NODISCARD rfa_status rfa_state_best_path(char best[RFA_STATE_PATH], const char *run_path);
+
 // Rank 0 reads, checks configuration and data, and all ranks get the values. optimiser NULL: the
 // parameters alone, and no check of the configuration (evaluation). header's texts are not kept.
 // Collective.

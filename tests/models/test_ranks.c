@@ -113,9 +113,8 @@ static void test_causal_sees_no_later_token(void **state)
                 for (int l = 0; l < w.batch.leaf_count; l++) {
                     const rfa_leaf *leaf = &w.batch.leaves[l];
                     for (ptrdiff_t i = 0; i < leaf->tokens; i++) {
-                        const bool equal =
-                            memcmp(before + (leaf->row0 + i) * E, w.model->x + (leaf->row0 + i) * E,
-                                   (size_t)E * sizeof *before) == 0;
+                        const ptrdiff_t at = (leaf->row0 + i) * E;
+                        const bool kept = equal(before + at, w.model->x + at, E);
                         same = same && (kept || leaf->begin + i >= t);
                         moved = moved || !kept;
                     }
