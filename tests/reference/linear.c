@@ -244,7 +244,7 @@ ref_linear_sizes ref_linear_magnitudes(const double *dout, const ref_linear *x)
             dk[j] += g;
             dv[j] += largest(dout_i, d) / den[i] * condition;
         }
-        size.sigma += 2 * g_sum * steep;
+        size.sigma = hypot(size.sigma, 2 * g_sum * steep); // rows err independently
         keep_largest(&size.q, g_sum * bend / (length(x->q + i * d, d) + norm_epsilon));
     }
     for (ptrdiff_t j = 0; j < n; j++) {
