@@ -98,7 +98,7 @@ ptrdiff_t ref_linear_forward(double *out, double *den, const ref_linear *x)
 {
     double *phi_q = features_of(x->q, x), *phi_k = features_of(x->k, x);
     double *kernel = kernel_of(phi_q, phi_k, x);
-    bool *clamped = calloc((size_t)x->tokens, sizeof *clamped);
+    bool *clamped = calloc((size_t)(x->tokens > 0 ? x->tokens : 1), sizeof *clamped);
     divide(out, den, clamped, kernel, x);
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < x->tokens; i++) {
@@ -157,7 +157,7 @@ void ref_linear_backward(ref_linear_gradient *gradient, const double *dout, cons
     double *kernel = kernel_of(phi_q, phi_k, x);
     double *out = zeros(n * d), *den = zeros(n);
     double *turn_q = zeros(n * D), *turn_k = zeros(n * D);
-    bool *clamped = calloc((size_t)n, sizeof *clamped);
+    bool *clamped = calloc((size_t)(n > 0 ? n : 1), sizeof *clamped);
     divide(out, den, clamped, kernel, x);
     for (ptrdiff_t e = 0; e < n * d; e++) {
         gradient->v[e] = 0;
