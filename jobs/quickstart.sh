@@ -47,7 +47,7 @@ quiet()
 
 build()
 {
-    cmake --preset release && cmake --build --preset release -j "$(nproc)"
+    cmake --preset release && cmake --build --preset release -j "$(getconf _NPROCESSORS_ONLN)"
 }
 
 # A run that ended well and is newer than everything that it came from.

@@ -21,7 +21,7 @@ case ${1:-} in
 esac
 
 . jobs/setup.sh tests
-jobs=$(nproc)
+jobs=$(getconf _NPROCESSORS_ONLN) # nproc would follow OMP_NUM_THREADS
 logs=build/logs
 mkdir -p "$logs"
 

@@ -276,7 +276,8 @@ static void set_time(rfa_run *run)
 // Checkpoints of a run that is written over must not be taken for this run's.
 static rfa_status remove_stale(rfa_run *run)
 {
-    static const char *const suffix[] = {".ckpt", ".ckpt.prev", ".ckpt.tmp"};
+    static const char *const suffix[] = {".ckpt",      ".ckpt.prev",      ".ckpt.tmp",
+                                         ".best.ckpt", ".best.ckpt.prev", ".best.ckpt.tmp"};
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix && run->stale; i++) {
         char *path = NULL;
         RFA_TRY(rfa_run_beside(&path, run->path, suffix[i]));

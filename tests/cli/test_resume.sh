@@ -2,9 +2,9 @@
 # process gives the same numbers to the last digit; kill -9 at any moment loses nothing.
 . "$SOURCE/tests/cli/lib.sh"
 fresh
-run 1 data listops --out d.h5 --train 60 --val 20 --test 21
+run 1 data listops --out data.h5 --train 60 --val 20 --test 21
 expect_code 0
-config=(train "$SOURCE/configs/lra/listops/rfa.yaml" --set data.file=d.h5 --set train.warmup=10
+config=(train "$SOURCE/configs/lra/listops/rfa.yaml" --set data.file=data.h5 --set train.warmup=10
     --set train.batch=8 --set train.steps=24 --set train.evaluate_every=6
     --set train.checkpoint_every=4)
 
@@ -31,7 +31,7 @@ accuracy=$(value 'test accuracy')
 # Evaluation in a new process, other ranks, other batches.
 test_loss=$(python -c 'import h5py; print(repr(float(h5py.File("whole.h5")["test/loss"][()])))')
 for variant in '1' '2' '3 --set train.batch=5' '4 --set train.batch=21 --set parallel.sequence=2'; do
-    run ${variant%% *} eval whole.h5 --data d.h5 --split test $(cut -s -d' ' -f2- <<<"$variant")
+    run ${variant%% *} eval whole.h5 --data data.h5 --split test $(cut -s -d' ' -f2- <<<"$variant")
     expect_code 0
     [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another accuracy: $variant"
     [ "$(python -c "print(float('$(value 'test loss')') == $test_loss)")" = True ] || fail "another loss: $variant"
@@ -58,6 +58,16 @@ for ranks in 1 2 3 4; do
     rows part.h5 >part
     cmp -s whole part || fail "rows differ after a kill: $(diff whole part)"
 done
+
+# The best checkpoint evaluates to the best validation result, and goes when the run is written over.
+best=$(python -c 'import h5py; e = h5py.File("whole.h5")["evaluations"]; print(max(e["correct"][:]))')
+run 2 eval whole.h5 --data data.h5 --split val --best
+expect_code 0
+expect_out "^val accuracy .* \($best/20\)$"
+cp whole.h5 over.h5
+cp whole.best.ckpt over.best.ckpt
+run 2 "${config[@]}" --out over.h5 --overwrite --set train.evaluate_every=0 --set train.steps=2
+cmp -s whole.best.ckpt over.best.ckpt && fail "the best checkpoint of an overwritten run is kept"
 
 # What must be refused.
 run 2 "${config[@]}" --out part.h5
