@@ -4,8 +4,8 @@
 #include "base/stop.h"
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
-#include "tensor/gemm.h"
 #include "train/provenance.h"
+#include "train/report.h"
 #include "train/state.h"
 
 #include <inttypes.h>
@@ -21,17 +21,16 @@ typedef struct {
     rfa_tally tally;
     rfa_run *run; // rank 0
     const rfa_train_options *options;
-    const char *path, *stop; // stop: why to end after this step, or NULL
-    bool checkpoint_asked;   // by time
-    double started, checkpointed,
-        longest;  // rfa_now at start and last checkpoint; of all rounds, seconds
-    int64_t step; // optimiser steps done
+    const char *path;
+    const char *stop;             // why to end after this step, or NULL
+    bool checkpoint_asked;        // by time
+    double started, checkpointed; // rfa_now at the start and at the last checkpoint
+    double longest;               // seconds of the longest round: step, validation, checkpoint
+    int64_t step;                 // optimiser steps done
     int64_t best_correct, best_step, checkpoint_step;
     int64_t *id, *confusion;
     rfa_real *gradient, *dlogits;
-    double seconds, flops,
-        wait; // of the training steps of this process: time, model flops, exchange
-    int64_t tokens, steps;
+    rfa_pace pace; // of the steps of this process
 } rfa_training;
 
 static rfa_status create(rfa_training *training)
@@ -99,6 +98,35 @@ static void hear_wishes(rfa_training *training, const double wishes[WISHES])
     training->checkpoint_asked = wishes[CHECKPOINT] > 0;
 }
 
+// For tests: a parameter that changes by itself, a gradient that is no number.
+static void inject_faults(rfa_training *training)
+{
+    const rfa_session *session = training->session;
+    const rfa_comm *all = &session->grid.all;
+    if (rfa_fault("train.drift", all, RFA_ERR_INTERNAL) != RFA_OK) {
+        rfa_classifier_values(session->model)[0] += (rfa_real)1e-3;
+    }
+    if (rfa_fault("train.nan", all, RFA_ERR_NUMERIC) != RFA_OK && session->batch.examples > 0) {
+        training->dlogits[0] = (rfa_real)NAN;
+    }
+}
+
+// Model flops of the batch in training->id, forward and backward, of valid tokens.
+static double batch_flops(const rfa_training *training)
+{
+    const rfa_session *session = training->session;
+    const rfa_config *config = &session->config;
+    double flops = 0;
+    for (int64_t i = 0; i < config->train.batch; i++) {
+        const ptrdiff_t length = rfa_dataset_length(session->data, training->id[i]);
+        const ptrdiff_t longest = (ptrdiff_t)config->data.max_length;
+        const ptrdiff_t n = length < longest ? length : longest;
+        flops += rfa_classifier_flops(session->model, n, false) +
+                 rfa_classifier_flops(session->model, n, true);
+    }
+    return flops;
+}
+
 // One optimiser step: forward, loss, backward of the batch in passes; gradients summed over all
 // ranks; update. On RFA_ERR_NUMERIC the parameters are those of the step before.
 static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa_score *score)
@@ -115,12 +143,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
         RFA_TRY(rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step)));
         rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
-        if (rfa_fault("train.drift", all, RFA_ERR_INTERNAL) != RFA_OK) {
-            rfa_classifier_values(session->model)[0] += (rfa_real)1e-3;
-        }
-        if (rfa_fault("train.nan", all, RFA_ERR_NUMERIC) != RFA_OK && session->batch.examples > 0) {
-            training->dlogits[0] = (rfa_real)NAN;
-        }
+        inject_faults(training);
         RFA_TRY(rfa_agree(all, rfa_classifier_backward(session->model, &session->batch, step,
                                                        training->dlogits)));
     }
@@ -156,17 +179,11 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         .guards = score->guards,
         .digest = rfa_session_digest(session),
     };
-    training->seconds += times[SECONDS];
-    training->wait += times[WAIT];
-    training->tokens += score->tokens;
-    training->steps++;
-    for (int64_t i = 0; i < n; i++) {
-        const ptrdiff_t length = rfa_dataset_length(session->data, training->id[i]);
-        const ptrdiff_t cut =
-            length < config->data.max_length ? length : (ptrdiff_t)config->data.max_length;
-        training->flops += rfa_classifier_flops(session->model, cut, false) +
-                           rfa_classifier_flops(session->model, cut, true);
-    }
+    training->pace.seconds += times[SECONDS];
+    training->pace.wait += times[WAIT];
+    training->pace.tokens += score->tokens;
+    training->pace.steps++;
+    training->pace.flops += batch_flops(training);
     return RFA_OK;
 }
 
@@ -208,7 +225,8 @@ static rfa_status validate(rfa_training *training)
     if (training->run) {
         const rfa_evaluation_record record = evaluation_record(training, "val", &score);
         status = rfa_run_add_evaluation(training->run, &record);
-        rfa_provenance_measure(training->run, training->seconds, training->flops, session->ceiling);
+        rfa_provenance_measure(training->run, training->pace.seconds, training->pace.flops,
+                               session->ceiling);
         if (status == RFA_OK) {
             status = rfa_run_write(training->run);
         }
@@ -237,19 +255,6 @@ static rfa_status checkpoint(rfa_training *training)
     training->checkpoint_step = training->step;
     training->checkpoint_asked = false;
     return rfa_agree(&session->grid.all, status);
-}
-
-static void
-show_progress(const rfa_training *training, const rfa_step_record *record, double accuracy)
-{
-    const int64_t steps = training->session->config.train.steps;
-    const double rate = (double)training->tokens / training->seconds;
-    const double left =
-        (double)(steps - training->step) * training->seconds / (double)training->steps;
-    char text[32];
-    rfa_progress(
-        false, "step %" PRId64 "/%" PRId64 "  loss %.4f  accuracy %.1f %%  %.1fk tokens/s  %s left",
-        training->step, steps, record->loss, accuracy, rate / 1000, rfa_duration(text, left));
 }
 
 // True at multiples of every and at the end; 0: at the end only.
@@ -293,7 +298,7 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
             status = options->watch(options->context, &record);
         }
         RFA_TRY(rfa_agree(all, status));
-        show_progress(training, &record, accuracy);
+        rfa_report_step(training->session, &training->pace, &record, accuracy);
         if (is_due(training->step, config->train.check_every, config->train.steps)) {
             RFA_TRY(rfa_session_check_ranks(training->session, training->step));
         }
@@ -312,20 +317,6 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
     return RFA_OK;
 }
 
-static void report_speed(const rfa_training *training)
-{
-    const rfa_session *session = training->session;
-    if (training->steps > 0) {
-        const double rate = training->flops / training->seconds;
-        rfa_note("%" PRId64
-                 " steps: %.1fk tokens/s, %.1f GFLOP/s = %.0f %% of sgemm (%.1f GFLOP/s, "
-                 "%s), %.1f %% of the time in the exchange, %.0f MiB a rank at most",
-                 training->steps, (double)training->tokens / training->seconds / 1000, rate / 1e9,
-                 100 * rate / session->ceiling, session->ceiling / 1e9, rfa_gemm_library(),
-                 100 * training->wait / training->seconds, (double)rfa_mem_peak() / 1048576);
-    }
-}
-
 // The final result on the test split, which training never looks at before.
 static rfa_status test(rfa_training *training)
 {
@@ -341,14 +332,15 @@ static rfa_status test(rfa_training *training)
     if (training->run) {
         const rfa_evaluation_record record = evaluation_record(training, "test", &score);
         rfa_run_set_state(training->run, "finished");
-        rfa_provenance_measure(training->run, training->seconds, training->flops, session->ceiling);
+        rfa_provenance_measure(training->run, training->pace.seconds, training->pace.flops,
+                               session->ceiling);
         status = rfa_run_set_test(training->run, &record);
         if (status == RFA_OK) {
             status = rfa_run_write(training->run);
         }
     }
     RFA_TRY(rfa_agree(all, status));
-    report_speed(training);
+    rfa_report_end(session, &training->pace);
     rfa_print("test accuracy %.4f (%" PRId64 "/%" PRId64 ")",
               (double)score.correct / (double)score.examples, score.correct, score.examples);
     if (session->reproducible) {
@@ -381,21 +373,6 @@ static rfa_status start_record(rfa_training *training, const rfa_train_options *
     return rfa_agree(&session->grid.all, status);
 }
 
-static void introduce(const rfa_training *training)
-{
-    const rfa_session *session = training->session;
-    const rfa_config *config = &session->config;
-    rfa_note("%s: %td parameters; %s, %" PRId64 " training examples, digest %s",
-             config->attention.kind == RFA_ATTENTION_SOFTMAX ? "softmax" : "rfa",
-             rfa_classifier_table(session->model)->learned, config->data.file,
-             rfa_dataset_examples(session->data), rfa_dataset_digest(session->data));
-    rfa_note("%d ranks = %d x %d (sequence x data), %" PRId64 " segments, %" PRId64
-             " threads a rank; %s; sgemm %.0f GFLOP/s",
-             session->grid.all.size, session->grid.sequence.size, session->grid.data.size,
-             config->parallel.segments, config->parallel.threads, rfa_gemm_library(),
-             session->ceiling / 1e9);
-}
-
 static rfa_status train(rfa_training *training, const rfa_train_options *options)
 {
     rfa_session *session = training->session;
@@ -411,7 +388,7 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
         rfa_note("resuming %s after step %" PRId64, options->run_path, training->step);
     }
     RFA_TRY(start_record(training, options));
-    introduce(training);
+    rfa_report_start(session);
     const int64_t steps = session->config.train.steps;
     const bool partly = options->last_step > 0 && options->last_step < steps;
     const rfa_status status = run_steps(training, partly ? options->last_step : steps);

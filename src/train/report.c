@@ -1,0 +1,46 @@
+#include "train/report.h"
+
+#include "base/log.h"
+#include "tensor/gemm.h"
+
+#include <inttypes.h>
+
+void rfa_report_start(const rfa_session *session)
+{
+    const rfa_config *config = &session->config;
+    rfa_note("%s: %td parameters; %s, %" PRId64 " training examples, digest %s",
+             config->attention.kind == RFA_ATTENTION_SOFTMAX ? "softmax" : "rfa",
+             rfa_classifier_table(session->model)->learned, config->data.file,
+             rfa_dataset_examples(session->data), rfa_dataset_digest(session->data));
+    rfa_note("%d ranks = %d x %d (sequence x data), %" PRId64 " segments, %" PRId64
+             " threads a rank; %s; sgemm %.0f GFLOP/s",
+             session->grid.all.size, session->grid.sequence.size, session->grid.data.size,
+             config->parallel.segments, config->parallel.threads, rfa_gemm_library(),
+             session->ceiling / 1e9);
+}
+
+void rfa_report_step(const rfa_session *session,
+                     const rfa_pace *pace,
+                     const rfa_step_record *record,
+                     double accuracy)
+{
+    const int64_t steps = session->config.train.steps;
+    const double left = (double)(steps - record->step) * pace->seconds / (double)pace->steps;
+    char text[32];
+    rfa_progress(
+        false, "step %" PRId64 "/%" PRId64 "  loss %.4f  accuracy %.1f %%  %.1fk tokens/s  %s left",
+        record->step, steps, record->loss, accuracy, (double)pace->tokens / pace->seconds / 1000,
+        rfa_duration(text, left));
+}
+
+void rfa_report_end(const rfa_session *session, const rfa_pace *pace)
+{
+    if (pace->steps > 0) {
+        const double rate = pace->flops / pace->seconds;
+        rfa_note("%" PRId64 " steps: %.1fk tokens/s, %.1f GFLOP/s = %.0f %% of sgemm "
+                 "(%.1f GFLOP/s, %s), %.1f %% of the time in the exchange, %.0f MiB a rank at most",
+                 pace->steps, (double)pace->tokens / pace->seconds / 1000, rate / 1e9,
+                 100 * rate / session->ceiling, session->ceiling / 1e9, rfa_gemm_library(),
+                 100 * pace->wait / pace->seconds, (double)rfa_mem_peak() / 1048576);
+    }
+}
