@@ -29,11 +29,11 @@ const rfa_key rfa_keys[] = {
     {KEY(data, max_length), .min = 16, .max = 67108864, .number = 2000, .unit = "tokens",
      .help = "Longer examples are cut. LRA ListOps: 2000 (Tay et al. 2021)."},
 
-    {KEY(model, layers), .min = 1, .max = 64, .number = 2, .unit = "",
+    {KEY(model, layers), .min = 1, .max = RFA_MOST_LAYERS, .number = 2, .unit = "",
      .help = "Blocks of attention and feed-forward, layer norm before each."},
     {KEY(model, width), .min = 16, .max = 8192, .number = 64, .unit = "",
      .help = "E, width of the residual stream: a multiple of 16 and of heads."},
-    {KEY(model, heads), .min = 1, .max = 256, .number = 2, .unit = "",
+    {KEY(model, heads), .min = 1, .max = RFA_MOST_HEADS, .number = 2, .unit = "",
      .help = "H; each head has width / heads channels."},
     {KEY(model, feed_forward), .min = 16, .max = 65536, .number = 128, .unit = "",
      .help = "M, hidden width of the feed-forward parts: a multiple of 16."},

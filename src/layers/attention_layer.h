@@ -46,17 +46,15 @@ typedef struct {
 
 // What one layer keeps from its forward for its backward.
 typedef struct {
-    rfa_real *qkv;         // [rows][3 E]: q | k | v, head h at column h d of each
-    rfa_real *out;         // [rows][E]
-    rfa_real *den;         // [H][rows] denominators; softmax: log of the sum of exponentials
-    rfa_real *total;       // bidirectional: [size]
-    double *before;        // causal: [own][size]
-    const rfa_real *w[64]; // [H] projections of this pass
-    const rfa_real *sigma; // [H][d] borrowed parameters
-    bool first_only;       // only the first RFA_ROWS rows of an example are read out
+    rfa_real *qkv;   // [rows][3 E]: q | k | v, head h at column h d of each
+    rfa_real *out;   // [rows][E]
+    rfa_real *den;   // [H][rows] denominators; softmax: log of the sum of exponentials
+    rfa_real *total; // bidirectional: [size]
+    double *before;  // causal: [own][size]
+    const rfa_real *w[RFA_MOST_HEADS]; // [H] projections of this pass
+    const rfa_real *sigma;             // [H][d] borrowed parameters
+    bool first_only;                   // only the first RFA_ROWS rows of an example are read out
 } rfa_attention_saved;
-
-enum { RFA_MOST_HEADS = 64 };
 
 // Carves scratch and saved arrays for a plan (see rfa_arena: measure first). Local.
 void rfa_attention_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);

@@ -96,6 +96,7 @@ static rfa_status create(rfa_classifier *model)
         RFA_TRY(
             rfa_pool_create(&model->pool, o->seed, o->pool, o->projections, o->width / o->heads));
     }
+    RFA_ASSERT(o->layers <= RFA_MOST_LAYERS && o->heads <= RFA_MOST_HEADS);
     RFA_ASSERT(!(o->causal && o->pooling == RFA_POOLING_FIRST));
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
         model->block[layer].attention.first_only = rfa_classifier_is_cut(o, layer);

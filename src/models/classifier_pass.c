@@ -174,7 +174,7 @@ static void choose_projections(rfa_classifier *model, int64_t step)
     if (o->attention != RFA_ATTENTION_RFA) {
         return;
     }
-    int index[RFA_MOST_HEADS * 64];
+    int index[RFA_MOST_LAYERS * RFA_MOST_HEADS];
     if (step > 0) {
         rfa_pool_pick(index, o->layers * o->heads, &model->pool, step);
     }
