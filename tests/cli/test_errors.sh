@@ -71,12 +71,17 @@ refused 3 'split.h5.*val' 2 train "$yaml" "${small[@]}" --set data.file=split.h5
 # A full disk: while the first record is written, and while the first checkpoint is.
 full=$SCRATCH/full
 mkdir -p "$full"
-mount -t tmpfs -o size=256k tmpfs "$full" || fail "needs the right to mount a tmpfs"
-trap 'umount "$full"' EXIT
-run 2 train "$yaml" "${small[@]}" --out "$full/run.h5"
-expect_code 3
-expect_line "$full/run"
-[ -z "$(find "$full" -name '*.tmp')" ] || fail "a temporary file is left on the full disk"
+if mount -t tmpfs -o size=256k tmpfs "$full" 2>/dev/null; then
+    trap 'umount "$full"' EXIT
+    run 2 train "$yaml" "${small[@]}" --out "$full/run.h5"
+    expect_code 3
+    expect_line "$full/run"
+    [ -z "$(find "$full" -name '*.tmp')" ] || fail "a temporary file is left on the full disk"
+elif [ "${CI:-}" = true ]; then
+    fail "the full disk can't be tested: no right to mount a tmpfs"
+else
+    echo "not tested for lack of rights: a full disk"
+fi
 
 # A folder that can't be made, and one rank that fails while the others go on.
 touch file
