@@ -9,6 +9,17 @@
 enum { TEXT_SIZE = 1024 };
 
 static _Thread_local char error_text[TEXT_SIZE];
+static int world_rank = -1; // unknown: the communicator's rank will do
+
+void rfa_status_init(const rfa_comm *world)
+{
+    world_rank = world->rank;
+}
+
+static int named_rank(const rfa_comm *comm)
+{
+    return world_rank >= 0 ? world_rank : comm->rank;
+}
 
 // One error is one line, whatever a library's message holds.
 static void flatten(char *text)
@@ -62,7 +73,7 @@ rfa_status rfa_agree(const rfa_comm *comm, rfa_status local)
         strncmp(error_text, "rank ", 5) != 0) {
         char inner[TEXT_SIZE];
         memcpy(inner, error_text, sizeof inner);
-        snprintf(error_text, sizeof error_text, "rank %d: %.1000s", comm->rank, inner);
+        snprintf(error_text, sizeof error_text, "rank %d: %.1000s", named_rank(comm), inner);
     }
     MPI_Bcast(&code, 1, MPI_INT, failing, comm->comm);
     MPI_Bcast(error_text, TEXT_SIZE, MPI_CHAR, failing, comm->comm);
@@ -93,7 +104,8 @@ rfa_status rfa_fault(const char *point, const rfa_comm *comm, rfa_status code)
     const char *at = strchr(wanted, '@');
     const size_t length = at ? (size_t)(at - wanted) : strlen(wanted);
     const long rank = at ? strtol(at + 1, NULL, 10) : 0;
-    if (length != strlen(point) || strncmp(point, wanted, length) != 0 || rank != comm->rank) {
+    if (length != strlen(point) || strncmp(point, wanted, length) != 0 ||
+        rank != named_rank(comm)) {
         return RFA_OK;
     }
     return rfa_fail(code, "injected fault at %s", point);

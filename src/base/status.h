@@ -30,8 +30,11 @@ RFA_NODISCARD rfa_status rfa_fail_within(rfa_status code, const char *format, ..
 
 const char *rfa_error_text(void);
 
+// Tells which rank of the whole program this is, for texts and faults; called once after MPI_Init.
+void rfa_status_init(const rfa_comm *world);
+
 // All ranks return the status of the lowest rank that failed, RFA_OK when none did; its text
-// becomes the text of all, with "rank R: " in front when there are several. Collective; one 8-byte
+// becomes the text of all, with "rank R: " in front when there are several. Collective; one 4-byte
 // reduction, and a broadcast only after a failure.
 RFA_NODISCARD rfa_status rfa_agree(const rfa_comm *comm, rfa_status local);
 

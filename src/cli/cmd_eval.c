@@ -39,6 +39,18 @@ static rfa_status run_config(rfa_config *config, const char *run_path, const cha
     return RFA_OK;
 }
 
+// --set may say how to evaluate, not what.
+static rfa_status check_same_model(const rfa_config *config, const rfa_config *trained)
+{
+    rfa_config same = *trained;
+    char text[256];
+    same.train.batch = config->train.batch;
+    if (rfa_config_differences(text, sizeof text, config, &same) > 0) {
+        return rfa_fail(RFA_ERR_USAGE, "eval can't change the trained model: %s", text);
+    }
+    return RFA_OK;
+}
+
 static rfa_status evaluate(rfa_session *session, const char *run_path, const char *split)
 {
     const int classes = rfa_dataset_classes(session->data);
@@ -95,7 +107,9 @@ rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
     }
     rfa_config config = {0};
     RFA_TRY(rfa_agree(world, world->rank == 0 ? run_config(&config, run_path, data) : RFA_OK));
+    const rfa_config trained = config;
     RFA_TRY(rfa_settings_load(&config, &settings, world));
+    RFA_TRY(rfa_agree(world, world->rank == 0 ? check_same_model(&config, &trained) : RFA_OK));
     rfa_session session;
     RFA_TRY(rfa_session_create(&session, &config, world, split));
     const rfa_status status = evaluate(&session, run_path, split);

@@ -80,6 +80,11 @@ rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
         default_run_path(path, argv[optind]);
         train.run_path = path;
     }
+    const size_t length = strlen(train.run_path);
+    if (length < 4 || strcmp(train.run_path + length - 3, ".h5") != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "--out %s: the name of a run file ends in .h5",
+                        train.run_path);
+    }
     settings.file = argv[optind];
     rfa_config config;
     RFA_TRY(rfa_settings_load(&config, &settings, world));

@@ -15,6 +15,9 @@ static const struct {
     {"train", rfa_cmd_train, "train a model, evaluate it, record the run"},
     {"eval", rfa_cmd_eval, "evaluate a trained run on a split"},
     {"inspect", rfa_cmd_inspect, "show a run, checkpoint or data file"},
+    {"diff", rfa_cmd_diff, "name the step at which two runs part"},
+    {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
+    {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -22,7 +25,7 @@ static void usage(void)
 {
     rfa_print("usage: rfa VERB ... (rfa VERB --help says more)");
     for (int v = 0; v < VERBS; v++) {
-        rfa_print("  %-8s %s", verbs[v].name, verbs[v].help);
+        rfa_print("  %-9s %s", verbs[v].name, verbs[v].help);
     }
 }
 
@@ -60,7 +63,8 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
             return verbs[v].run(world, argc - 1, argv + 1);
         }
     }
-    return rfa_fail(RFA_ERR_USAGE, "no verb '%s': data, train, eval, inspect", argv[1]);
+    return rfa_fail(RFA_ERR_USAGE,
+                    "no verb '%s': data, train, eval, inspect, diff, reproduce, doctor", argv[1]);
 }
 
 int main(int argc, char **argv)
@@ -71,10 +75,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     rfa_comm_create(&world, MPI_COMM_WORLD);
     rfa_log_init(&world);
+    rfa_status_init(&world);
     const rfa_status status = run(&world, launched, argc, argv);
     if (status == RFA_STOPPED) {
         rfa_note("rfa: %s", rfa_error_text());
-    } else if (status != RFA_OK) {
+    } else if (status != RFA_OK && rfa_error_text()[0]) { // without: diff's answer is on stdout
         rfa_error_line(rfa_error_text());
     }
     rfa_comm_destroy(&world);

@@ -41,7 +41,8 @@ const rfa_key rfa_keys[] = {
      .help = "Hidden width of the classifier that reads the pooled vector."},
     {KEY(model, positions), .number = RFA_POSITIONS_LEARNED, .choices = positions, .unit = "",
      .help = "Added to the token embedding: one learned row a position, the fixed sinusoids of "
-             "Vaswani et al. 2017, or nothing."},
+             "Vaswani et al. 2017, or nothing. Every rank holds the table: for millions of tokens "
+             "take none."},
     {KEY(model, pooling), .number = RFA_POOLING_FIRST, .choices = poolings, .unit = "",
      .help = "What the classifier reads: the mean over all tokens of the example (padding never "
              "counts), or the first token."},
@@ -102,7 +103,7 @@ const rfa_key rfa_keys[] = {
      .help = "Largest global L2 norm of the gradient; a longer one is scaled down. 0: off."},
     {KEY(train, evaluate_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
      .help = "Validation during training. 0: only at the end."},
-    {KEY(train, evaluate_examples), .max = MANY, .number = 0, .neutral = true, .unit = "examples",
+    {KEY(train, evaluate_examples), .max = MANY, .number = 0, .unit = "examples",
      .help = "First examples of the validation split that count. 0: all."},
     {KEY(train, checkpoint_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
      .help = "Steps that a crash can cost. 0: only at the end or when stopped."},

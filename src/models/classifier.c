@@ -268,6 +268,11 @@ rfa_real *rfa_classifier_values(rfa_classifier *model)
     return model->values;
 }
 
+const rfa_pool *rfa_classifier_pool(const rfa_classifier *model)
+{
+    return &model->pool;
+}
+
 const rfa_real *rfa_classifier_logits(const rfa_classifier *model)
 {
     return model->logits;

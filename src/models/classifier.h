@@ -5,6 +5,7 @@
 
 #include "base/kinds.h"
 #include "exchange/states.h"
+#include "features/pool.h"
 #include "models/parameters.h"
 #include "tasks/batch.h"
 
@@ -34,6 +35,9 @@ void rfa_classifier_destroy(rfa_classifier **out); // NULL-safe, sets *out to NU
 
 const rfa_parameters *rfa_classifier_table(const rfa_classifier *model);
 rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned by the model
+
+// The projections of all heads; empty for softmax.
+const rfa_pool *rfa_classifier_pool(const rfa_classifier *model);
 
 // Logits [examples][classes] of a batch, on every rank of the sequence. step >= 1: training step
 // step, with dropout and that step's projections; 0: evaluation. Collective over sequence.

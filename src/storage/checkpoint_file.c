@@ -55,16 +55,29 @@ write_header(hid_t file, const char *path, const rfa_checkpoint_header *header, 
     return rfa_h5_write_int(file, path, "crc32", header_checksum(&texts, count));
 }
 
+// A group that keeps the order in which its arrays are written, which is the table's.
+static rfa_status make_group(hid_t file, const char *path, const char *name)
+{
+    hid_t group = H5I_INVALID_HID, list = H5Pcreate(H5P_GROUP_CREATE);
+    if (list >= 0 &&
+        H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0) {
+        group = H5Gcreate2(file, name, H5P_DEFAULT, list, H5P_DEFAULT);
+    }
+    const rfa_status status =
+        group >= 0 ? RFA_OK : rfa_h5_fail(RFA_ERR_IO, path, "group '%s' can't be created", name);
+    rfa_h5_close(&group);
+    rfa_h5_close(&list);
+    return status;
+}
+
 // Makes the groups that a name such as "parameters/embedding.tokens" needs.
 static rfa_status make_groups(hid_t file, const char *path, const char *name)
 {
     char prefix[512];
     for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-        hid_t group = H5I_INVALID_HID;
         snprintf(prefix, sizeof prefix, "%.*s", (int)(slash - name), name);
         if (!rfa_h5_has(file, prefix)) {
-            RFA_TRY(rfa_h5_create_group(&group, file, path, prefix));
-            rfa_h5_close(&group);
+            RFA_TRY(make_group(file, path, prefix));
         }
     }
     return RFA_OK;
@@ -187,7 +200,7 @@ static herr_t check_object(hid_t root, const char *name, const H5O_info_t *info,
     }
     float *values = NULL;
     ptrdiff_t count = 1;
-    for (int i = 0; i < dimensions; i++) {
+    for (int i = 0; i < dimensions && w->status == RFA_OK; i++) {
         count *= (ptrdiff_t)shape[i];
     }
     // A damaged shape must not ask for all memory.

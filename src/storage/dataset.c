@@ -65,8 +65,8 @@ static rfa_status check_root(rfa_dataset_facts *facts, hid_t file, const char *p
     }
     int64_t classes;
     RFA_TRY(rfa_h5_read_int(file, path, "classes", &classes));
-    if (classes < 2 || classes > 65536) {
-        return rfa_fail(RFA_ERR_IO, "%s: attribute 'classes' is %" PRId64 ", not 2 to 65536", path,
+    if (classes < 2 || classes > 4096) { // a confusion matrix is kept per evaluation
+        return rfa_fail(RFA_ERR_IO, "%s: attribute 'classes' is %" PRId64 ", not 2 to 4096", path,
                         classes);
     }
     facts->classes = (int)classes;

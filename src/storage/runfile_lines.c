@@ -178,10 +178,13 @@ static bool take_confusion(int64_t **confusion, int classes, const char *text)
     if (classes == 0) {
         return text != NULL;
     }
-    if (!text || rfa_alloc(confusion, (ptrdiff_t)classes * classes, 8, "confusion") != RFA_OK) {
+    const ptrdiff_t cells = (ptrdiff_t)classes * classes;
+    // A damaged count must not ask for all memory: each number takes two characters.
+    if (!text || (size_t)cells > strlen(text) / 2 ||
+        rfa_alloc(confusion, cells, 8, "confusion") != RFA_OK) {
         return false;
     }
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)classes * classes; i++) {
+    for (ptrdiff_t i = 0; i < cells; i++) {
         text += strspn(text, "[],");
         if (!take_integer(&(*confusion)[i], text)) {
             return false;

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 // All that a run in progress holds beside the session.
@@ -79,6 +80,17 @@ static double exchange_wait(const rfa_session *session)
 
 // What ranks tell each other after a step; any rank's wish is all ranks'.
 enum { SECONDS, WAIT, STOP_SIGNAL, STOP_TIME, CHECKPOINT, WISHES };
+
+// How many steps a round with a validation takes at most: a batch of it costs less than a step. So
+// the time limit is kept before the first validation has been timed.
+static double validation_rounds(const rfa_training *training)
+{
+    const rfa_config *config = &training->session->config;
+    const int64_t all = rfa_dataset_examples(training->validation);
+    const int64_t some = config->train.evaluate_examples;
+    const int64_t n = some > 0 && some < all ? some : all;
+    return 1 + ceil((double)n / (double)config->train.batch);
+}
 
 static void make_wishes(const rfa_training *training, double wishes[WISHES])
 {
@@ -165,6 +177,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         [SECONDS] = rfa_now() - start,
         [WAIT] = exchange_wait(session) - waited,
     };
+    training->longest = fmax(training->longest, times[SECONDS] * validation_rounds(training));
     make_wishes(training, times);
     MPI_Allreduce(MPI_IN_PLACE, times, WISHES, MPI_DOUBLE, MPI_MAX, all->comm);
     hear_wishes(training, times);
@@ -246,9 +259,12 @@ static rfa_status checkpoint(rfa_training *training)
             .best_step = training->best_step,
             .digest = rfa_session_digest(session),
         };
-        status = rfa_state_save(training->path, session, &training->optimiser, &header);
-        if (status == RFA_OK && training->best_step == training->step) {
+        // The best first: a checkpoint never names a best one that is not there.
+        if (training->best_step == training->step) {
             status = rfa_state_save_best(training->path, session, &training->optimiser, &header);
+        }
+        if (status == RFA_OK) {
+            status = rfa_state_save(training->path, session, &training->optimiser, &header);
         }
     }
     training->checkpointed = rfa_now();
@@ -266,15 +282,9 @@ static bool is_due(int64_t step, int64_t every, int64_t steps)
 // Ends in good order before the end: the exit code says so, --resume goes on.
 static rfa_status stop(rfa_training *training)
 {
-    rfa_status status = RFA_OK;
     if (training->checkpoint_step != training->step) {
         RFA_TRY(checkpoint(training));
     }
-    if (training->run) {
-        rfa_run_set_state(training->run, "stopped");
-        status = rfa_run_write(training->run);
-    }
-    RFA_TRY(rfa_agree(&training->session->grid.all, status));
     return rfa_fail(RFA_STOPPED, "stopped by %s after step %" PRId64 "; --resume goes on",
                     training->stop, training->step);
 }
@@ -351,6 +361,20 @@ static rfa_status test(rfa_training *training)
     return RFA_OK;
 }
 
+// The record says how the run ended, if it can still be written; what is reported is why it did.
+static rfa_status end_early(rfa_training *training, const char *state, rfa_status status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", rfa_error_text());
+    if (training->run) {
+        rfa_run_set_state(training->run, state);
+        if (rfa_run_write(training->run) != RFA_OK) {
+            rfa_note("the record could not be written once more: %s", rfa_error_text());
+        }
+    }
+    return rfa_fail(status, "%s", why);
+}
+
 static rfa_status start_record(rfa_training *training, const rfa_train_options *options)
 {
     rfa_session *session = training->session;
@@ -363,9 +387,9 @@ static rfa_status start_record(rfa_training *training, const rfa_train_options *
                                     options->resume ? training->step : -1, options->overwrite);
         }
     }
+    rfa_free(text);
     RFA_TRY(rfa_agree(&session->grid.all, status));
     rfa_provenance_describe(training->run, session);
-    rfa_free(text);
     if (training->run) { // readers see the run, and an overwritten one is gone, from now on
         rfa_run_set_state(training->run, "running");
         status = rfa_run_write(training->run);
@@ -392,16 +416,13 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     const int64_t steps = session->config.train.steps;
     const bool partly = options->last_step > 0 && options->last_step < steps;
     const rfa_status status = run_steps(training, partly ? options->last_step : steps);
-    if (status == RFA_ERR_NUMERIC) { // an outcome of the run: recorded, with the last good step
-        rfa_status written = RFA_OK;
-        if (training->run) {
-            rfa_run_set_state(training->run, "diverged");
-            written = rfa_run_write(training->run);
-        }
-        (void)written; // the divergence is what is reported
-        return rfa_fail_within(RFA_ERR_NUMERIC, "step %" PRId64, training->step + 1);
+    if (status == RFA_ERR_NUMERIC) { // an outcome of the run: the record shows the last good step
+        return end_early(training, "diverged",
+                         rfa_fail_within(status, "step %" PRId64, training->step + 1));
     }
-    RFA_TRY(status);
+    if (status != RFA_OK) {
+        return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);
+    }
     return partly ? RFA_OK : test(training);
 }
 

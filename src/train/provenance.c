@@ -25,9 +25,16 @@ static void host_names(char *text, size_t size, const rfa_comm *all)
     text[0] = '\0';
     for (int r = 0; names && r < all->size; r++) {
         const char *name = names + (size_t)r * sizeof mine;
+        bool known = false;
+        for (int other = 0; other < r; other++) {
+            known = known || strcmp(name, names + (size_t)other * sizeof mine) == 0;
+        }
         const size_t used = strlen(text);
-        if (r == 0 || strcmp(name, name - sizeof mine) != 0) {
+        if (!known && used + strlen(name) + 6 < size) {
             snprintf(text + used, size - used, "%s%s", used ? " " : "", name);
+        } else if (!known) {
+            snprintf(text + used, size - used, " ...");
+            break;
         }
     }
     rfa_free(names);
@@ -97,6 +104,8 @@ void rfa_provenance_measure(rfa_run *run, double seconds, double flops, double c
     if (run && seconds > 0) {
         rfa_run_set_number(run, "training_seconds", seconds);
         rfa_run_set_number(run, "model_flops_per_second", flops / seconds);
-        rfa_run_set_number(run, "share_of_sgemm", flops / seconds / ceiling);
+        if (ceiling > 0) {
+            rfa_run_set_number(run, "share_of_sgemm", flops / seconds / ceiling);
+        }
     }
 }

@@ -110,6 +110,7 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
     session->reproducible = rfa_exchange_is_exact(session->exchange);
     RFA_TRY(rfa_dataset_open(&session->data, all, config->data.file, split));
     RFA_TRY(rfa_agree(all, create_model(session)));
+    RFA_TRY(rfa_session_check_ranks(session, 0));
     const int groups = session->grid.data.size;
     const int64_t share = (config->train.batch + groups - 1) / groups;
     const int64_t micro = config->train.micro_batch;
@@ -149,10 +150,19 @@ uint64_t rfa_session_digest(const rfa_session *session)
                       (size_t)rfa_classifier_table(session->model)->size * sizeof(rfa_real));
 }
 
+// Parameters, and the projections that are no parameters but must be alike too.
+static uint64_t replicated_digest(const rfa_session *session)
+{
+    const rfa_pool *pool = rfa_classifier_pool(session->model);
+    const size_t numbers = (size_t)(pool->matrices * pool->projections * pool->width);
+    const uint64_t digest = rfa_session_digest(session);
+    return numbers > 0 ? rfa_digest(digest, pool->w, numbers * sizeof(rfa_real)) : digest;
+}
+
 rfa_status rfa_session_check_ranks(const rfa_session *session, int64_t step)
 {
     const rfa_comm *all = &session->grid.all;
-    uint64_t digest = rfa_session_digest(session), *every = NULL;
+    uint64_t digest = replicated_digest(session), *every = NULL;
     RFA_TRY(rfa_agree(all, rfa_alloc(&every, all->size, sizeof *every, "digests")));
     MPI_Allgather(&digest, 1, MPI_UINT64_T, every, 1, MPI_UINT64_T, all->comm);
     int drifted = -1, most = 0;
@@ -169,13 +179,21 @@ rfa_status rfa_session_check_ranks(const rfa_session *session, int64_t step)
         drifted = every[r] != common ? r : drifted;
     }
     rfa_free(every);
-    return drifted < 0
-               ? RFA_OK
-               : rfa_fail(RFA_STOPPED,
-                          "step %" PRId64 ": the parameters of rank %d are not those of the "
-                          "others (a fault of its processor or memory); --resume goes on from "
-                          "the last checkpoint",
-                          step, drifted);
+    if (drifted < 0) {
+        return RFA_OK;
+    }
+    if (2 * most <= all->size) {
+        return rfa_fail(RFA_STOPPED,
+                        "step %" PRId64
+                        ": the ranks' parameters differ, half against half (a fault "
+                        "of a processor or memory); go on from the last checkpoint",
+                        step);
+    }
+    return rfa_fail(RFA_STOPPED,
+                    "step %" PRId64
+                    ": the parameters of rank %d are not those of the others (a fault "
+                    "of its processor or memory); go on from the last checkpoint",
+                    step, drifted);
 }
 
 int rfa_session_passes(const rfa_session *session, int64_t n)

@@ -19,7 +19,7 @@ typedef struct {
 } rfa_session;
 
 // Builds grid, exchange, model and batch for a configuration and opens one split of its data;
-// checks what must agree between ranks. Prints a few lines about itself. Errors agreed. Collective
+// checks what must agree between ranks. Errors agreed. Collective
 // over world.
 RFA_NODISCARD rfa_status rfa_session_create(rfa_session *session,
                                             const rfa_config *config,

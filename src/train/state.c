@@ -133,6 +133,16 @@ static rfa_status read_and_check(const char *run_path,
     return status;
 }
 
+// From rank 0, in pieces that MPI can count.
+static void broadcast(rfa_real *values, ptrdiff_t size, const rfa_comm *all)
+{
+    const ptrdiff_t piece = (ptrdiff_t)1 << 27;
+    for (ptrdiff_t at = 0; at < size; at += piece) {
+        const ptrdiff_t n = size - at < piece ? size - at : piece;
+        MPI_Bcast(values + at, rfa_int(n * (ptrdiff_t)sizeof *values), MPI_BYTE, 0, all->comm);
+    }
+}
+
 rfa_status rfa_state_load(const char *run_path,
                           rfa_session *session,
                           rfa_adamw *optimiser,
@@ -142,12 +152,11 @@ rfa_status rfa_state_load(const char *run_path,
     *header = (rfa_checkpoint_header){0};
     RFA_TRY(rfa_agree(all, all->rank == 0 ? read_and_check(run_path, session, optimiser, header)
                                           : RFA_OK));
-    const int bytes =
-        rfa_int(rfa_classifier_table(session->model)->size * (ptrdiff_t)sizeof(rfa_real));
-    MPI_Bcast(rfa_classifier_values(session->model), bytes, MPI_BYTE, 0, all->comm);
+    const ptrdiff_t size = rfa_classifier_table(session->model)->size;
+    broadcast(rfa_classifier_values(session->model), size, all);
     if (optimiser) {
-        MPI_Bcast(optimiser->moment1, bytes, MPI_BYTE, 0, all->comm);
-        MPI_Bcast(optimiser->moment2, bytes, MPI_BYTE, 0, all->comm);
+        broadcast(optimiser->moment1, size, all);
+        broadcast(optimiser->moment2, size, all);
     }
     MPI_Bcast(header, (int)sizeof *header, MPI_BYTE, 0, all->comm); // numbers; its texts are freed
     return RFA_OK;

@@ -209,8 +209,7 @@ static void test_differences(void **state)
     const rfa_config a = defaults();
     rfa_config b = parsed("data: {file: other.h5}\n"
                           "parallel: {sequence: 2, threads: 4, exchange: transposed}\n"
-                          "train: {micro_batch: 4, evaluate_every: 7, evaluate_examples: 9, "
-                          "checkpoint_every: 3}");
+                          "train: {micro_batch: 4, evaluate_every: 7, checkpoint_every: 3}");
     char text[256];
     check(rfa_config_differences(text, sizeof text, &b, &a) == 0 && text[0] == '\0');
     b = parsed("train: {rate: 0.002}");
@@ -228,7 +227,7 @@ static void test_differences(void **state)
     // Each key but the named ones counts.
     static const char *const neutral =
         " data.file parallel.sequence parallel.threads parallel.exchange train.micro_batch "
-        "train.evaluate_every train.evaluate_examples train.checkpoint_every "
+        "train.evaluate_every train.checkpoint_every "
         "train.checkpoint_minutes train.check_every train.max_minutes ";
     for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
         char name[64];
