@@ -139,7 +139,7 @@ static rfa_status diff(bool *differ, const char *left, const char *right, bool t
 
 rfa_status rfa_cmd_diff(const rfa_comm *world, int argc, char **argv)
 {
-    enum { TENSORS = 256, HELP };
+    enum { TENSORS = 256, HELP = 'h' };
     static const struct option options[] = {
         {"tensors", no_argument, NULL, TENSORS},
         {"help", no_argument, NULL, HELP},

@@ -131,7 +131,7 @@ static rfa_status examine(rfa_doctor *doctor)
 
 rfa_status rfa_cmd_doctor(const rfa_comm *world, int argc, char **argv)
 {
-    enum { SECONDS = 256, HELP, MOST_SECONDS = 86400 };
+    enum { SECONDS = 256, HELP = 'h', MOST_SECONDS = 86400 };
     static const struct option options[] = {
         {"seconds", required_argument, NULL, SECONDS},
         {"help", no_argument, NULL, HELP},

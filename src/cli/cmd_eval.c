@@ -24,6 +24,10 @@ static const char *const help[] = {
 static rfa_status run_config(rfa_config *config, const char *run_path, const char *data)
 {
     rfa_checkpoint_header header;
+    const size_t length = strlen(run_path);
+    if (length < 3 || strcmp(run_path + length - 3, ".h5") != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "%s: name the run, RUN.h5", run_path);
+    }
     RFA_TRY(rfa_checkpoint_read_header(run_path, &header));
     rfa_config_defaults(config);
     const rfa_status status = rfa_config_parse(config, header.config_text, run_path);
@@ -77,7 +81,7 @@ static rfa_status evaluate(rfa_session *session, const char *run_path, const cha
 
 rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
 {
-    enum { DATA = 256, SPLIT, BEST, SET, HELP };
+    enum { DATA = 256, SPLIT, BEST, SET, HELP = 'h' };
     static const struct option options[] = {
         {"data", required_argument, NULL, DATA}, {"split", required_argument, NULL, SPLIT},
         {"best", no_argument, NULL, BEST},       {"set", required_argument, NULL, SET},
@@ -98,6 +102,9 @@ rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
     }
     if (optind + 1 != argc) {
         return rfa_fail(RFA_ERR_USAGE, "eval needs one run file: rfa eval --help");
+    }
+    if (strcmp(split, "train") != 0 && strcmp(split, "val") != 0 && strcmp(split, "test") != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "--split %s: must be train, val or test", split);
     }
     const char *run_path = argv[optind];
     char best_path[RFA_STATE_PATH];

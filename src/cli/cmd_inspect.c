@@ -174,7 +174,7 @@ static rfa_status inspect(const char *path, bool json)
 
 rfa_status rfa_cmd_inspect(const rfa_comm *world, int argc, char **argv)
 {
-    enum { JSON = 256, HELP };
+    enum { JSON = 256, HELP = 'h' };
     static const struct option options[] = {
         {"json", no_argument, NULL, JSON},
         {"help", no_argument, NULL, HELP},

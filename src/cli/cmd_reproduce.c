@@ -365,7 +365,7 @@ static rfa_status reproduce(const rfa_comm *world, const request *wish)
 
 rfa_status rfa_cmd_reproduce(const rfa_comm *world, int argc, char **argv)
 {
-    enum { STEPS = 256, OUT, DATA, SET, HELP };
+    enum { STEPS = 256, OUT, DATA, SET, HELP = 'h' };
     static const struct option options[] = {
         {"steps", required_argument, NULL, STEPS}, {"out", required_argument, NULL, OUT},
         {"data", required_argument, NULL, DATA},   {"set", required_argument, NULL, SET},

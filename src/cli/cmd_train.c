@@ -43,7 +43,7 @@ static void default_run_path(char path[RFA_CONFIG_TEXT], const char *config)
 
 rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
 {
-    enum { SET = 256, OUT, RESUME, OVERWRITE, HELP_CONFIG, HELP };
+    enum { SET = 256, OUT, RESUME, OVERWRITE, HELP_CONFIG, HELP = 'h' };
     static const struct option options[] = {
         {"set", required_argument, NULL, SET},
         {"out", required_argument, NULL, OUT},

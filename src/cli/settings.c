@@ -5,13 +5,18 @@
 int rfa_next_option(int argc, char **argv, const struct option *options)
 {
     opterr = 0;
-    return getopt_long(argc, argv, ":", options, NULL);
+    return getopt_long(argc, argv, ":h", options, NULL);
 }
 
 rfa_status rfa_bad_option(char **argv)
 {
-    return rfa_fail(RFA_ERR_USAGE,
-                    "unknown option '%s', or its value is missing or unwanted: rfa %s --help",
+    if (optopt > 0 && optopt < 256) { // a letter; long options are numbered from 256 on
+        return rfa_fail(RFA_ERR_USAGE,
+                        "unknown option '-%c' (long options take two dashes): rfa %s --help",
+                        optopt, argv[0]);
+    }
+    return rfa_fail(RFA_ERR_USAGE, "%s '%s': rfa %s --help",
+                    optopt ? "a value is missing or unwanted in" : "unknown option",
                     argv[optind - 1], argv[0]);
 }
 

@@ -196,17 +196,23 @@ static rfa_status check_columns(rfa_dataset *d, hid_t file, const char *split)
     return status;
 }
 
+static rfa_status cannot_open(const char *path)
+{
+    return rfa_fail(RFA_ERR_IO, "%s: can't be opened: %s%s", path, strerror(errno),
+                    errno == ENOENT ? "; 'rfa data listops' makes data/listops.h5" : "");
+}
+
 // Everything that can be wrong with the file itself is found here, by one rank with a serial open,
 // so that the parallel open only meets files that are whole.
 static rfa_status inspect(rfa_dataset *d, const char *split)
 {
     hid_t file, group;
     struct stat info;
+    if (stat(d->path, &info) != 0) {
+        return cannot_open(d->path);
+    }
     RFA_TRY(rfa_h5_open(&file, d->path));
     rfa_status status = RFA_OK;
-    if (stat(d->path, &info) != 0) {
-        status = rfa_fail(RFA_ERR_IO, "%s: can't be opened: %s", d->path, strerror(errno));
-    }
     if (status == RFA_OK) {
         d->facts.bytes = (int64_t)info.st_size;
         status = check_root(&d->facts, file, d->path);
@@ -250,7 +256,7 @@ static rfa_status check_visible(const rfa_dataset *d)
     RFA_TRY(rfa_fault("dataset.open", &d->comm, RFA_ERR_IO));
     const int descriptor = open(d->path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) {
-        return rfa_fail(RFA_ERR_IO, "%s: can't be opened: %s", d->path, strerror(errno));
+        return cannot_open(d->path);
     }
     const int failed = fstat(descriptor, &info);
     close(descriptor);

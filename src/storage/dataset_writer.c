@@ -62,6 +62,15 @@ static rfa_status check_absent(const rfa_dataset_writer *w)
     if (!w->overwrite) {
         return rfa_fail(RFA_ERR_USAGE, "%s: exists already; --force overwrites it", w->path);
     }
+    hid_t file = H5I_INVALID_HID;
+    if (rfa_h5_open(&file, w->path) == RFA_OK) { // else damaged, which is no loss
+        const bool is_run = rfa_h5_has_attribute(file, "schema");
+        rfa_h5_close(&file);
+        if (is_run) {
+            return rfa_fail(RFA_ERR_USAGE, "%s: is a run; --force replaces data sets only",
+                            w->path);
+        }
+    }
     return RFA_OK;
 }
 

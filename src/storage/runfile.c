@@ -1,4 +1,5 @@
 #define _GNU_SOURCE // memrchr
+#include "storage/h5.h"
 #include "storage/runfile_parts.h"
 
 #include "base/log.h"
@@ -36,6 +37,23 @@ static rfa_status make_folders(const char *path)
 }
 
 // Refuses to write over the record, the lines or the checkpoints of a former run.
+// --overwrite replaces runs, not whatever else has that name: an HDF5 file of another kind is left
+// alone.
+static rfa_status check_is_run(const char *path)
+{
+    hid_t file = H5I_INVALID_HID;
+    if (rfa_h5_open(&file, path) != RFA_OK) {
+        return RFA_OK; // a damaged run, perhaps
+    }
+    const bool is_run = rfa_h5_has_attribute(file, "schema");
+    rfa_h5_close(&file);
+    return is_run ? RFA_OK
+                  : rfa_fail(RFA_ERR_USAGE,
+                             "%s is not a run, which is all that --overwrite replaces: choose "
+                             "another --out",
+                             path);
+}
+
 static rfa_status check_free(rfa_run *run, bool overwrite)
 {
     static const char *const suffix[] = {".h5", ".jsonl", ".ckpt", ".ckpt.prev"};
@@ -50,6 +68,9 @@ static rfa_status check_free(rfa_run *run, bool overwrite)
                               "%s exists: continue it with --resume or write over it with "
                               "--overwrite",
                               path);
+        }
+        if (status == RFA_OK && there && i == 0) {
+            status = check_is_run(path);
         }
         run->stale = run->stale || (there && i >= 2);
         rfa_free(path);

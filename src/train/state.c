@@ -97,8 +97,10 @@ static rfa_status check_same_run(const rfa_checkpoint_header *header,
     rfa_config_defaults(&former);
     RFA_TRY(rfa_config_parse(&former, header->config_text, "checkpoint"));
     if (rfa_config_differences(text, sizeof text, &session->config, &former) > 0) {
-        return rfa_fail(RFA_ERR_USAGE, "%s was started with another configuration: %s", run_path,
-                        text);
+        return rfa_fail(RFA_ERR_USAGE,
+                        "%s was started with another configuration: %s; drop the change, or start "
+                        "another run with --out",
+                        run_path, text);
     }
     if (strcmp(header->data_digest, rfa_dataset_digest(session->data)) != 0) {
         return rfa_fail(RFA_ERR_USAGE, "%s was started on data with digest %s, %s has %s", run_path,

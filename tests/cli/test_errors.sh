@@ -40,7 +40,20 @@ refused 2 'causal' 2 train "$yaml" "${small[@]}" --set attention.causal=true
 refused 2 'exclude' 2 train "$yaml" --resume --overwrite
 refused 3 'nothing.ckpt' 2 eval nothing.h5 --data d.h5
 refused 3 'd.ckpt' 2 eval d.h5 --data d.h5
+refused 2 'name the run' 2 eval run.ckpt --data d.h5
 refused 3 'nothing.h5' 1 inspect nothing.h5
+
+# --overwrite and --force replace what they make, nothing else.
+cp d.h5 precious.h5
+refused 2 'precious.h5 is not a run' 2 train "$yaml" "${small[@]}" --out precious.h5 --overwrite
+cmp -s d.h5 precious.h5 || fail "a data set was written over"
+run 1 train "$yaml" "${small[@]}" --out run.h5
+refused 2 'run.h5: is a run' 1 data listops --out run.h5 --force --train 4 --val 2 --test 2
+refused 2 "must be train, val or test" 1 eval run.h5 --data d.h5 --split dev
+refused 2 "can't change the trained model: model.heads" 1 eval run.h5 --data d.h5 --set model.heads=4
+refused 2 "unknown option '-o'" 1 train "$yaml" -out run.h5
+run 1 train -h
+expect_code 0
 
 # Damaged data, seen by all ranks alike.
 head -c 20000 d.h5 >cut.h5
