@@ -341,6 +341,21 @@ rfa_status rfa_run_read_file(rfa_run_view *view, char id[RFA_RUN_ID], const char
     return status;
 }
 
+// A run has one number of classes.
+static rfa_status check_classes(const rfa_run_view *view, const char *path)
+{
+    int classes = view->test.classes;
+    for (int64_t i = 0; i < view->evaluations; i++) {
+        const int own = view->evaluation[i].classes;
+        if (classes > 0 && own > 0 && own != classes) {
+            return rfa_fail(RFA_ERR_IO, "%s: confusion matrices of %d and of %d classes", path,
+                            classes, own);
+        }
+        classes = own > 0 ? own : classes;
+    }
+    return RFA_OK;
+}
+
 rfa_status rfa_run_load(rfa_run_view *view, char id[RFA_RUN_ID], const char *path)
 {
     char *lines = NULL;
@@ -352,6 +367,9 @@ rfa_status rfa_run_load(rfa_run_view *view, char id[RFA_RUN_ID], const char *pat
     rfa_status status = there ? rfa_run_read_file(view, id, path) : RFA_OK;
     if (status == RFA_OK) {
         status = rfa_lines_merge(view, id, lines, path);
+    }
+    if (status == RFA_OK) {
+        status = check_classes(view, path);
     }
     if (status == RFA_OK && !id[0]) {
         status = rfa_fail(RFA_ERR_IO, "%s: %s, and no line in %s", path, strerror(ENOENT), lines);

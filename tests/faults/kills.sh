@@ -23,16 +23,27 @@ import glob, h5py, json, os, re
 whole = h5py.File("whole.h5")
 log = open("job.err").read()
 said = [int(s) for s in re.findall(r"^step (\d+): validation", log, re.M)]
-checkpoints = []
-for name in ("part.ckpt.prev", "part.ckpt"):
-    if os.path.exists(name):
-        with h5py.File(name) as f:
-            assert f.attrs["complete"], name
-            step = int(f.attrs["step"])
-            want = "%016x" % whole["steps/digest"][step - 1]
-            assert f.attrs["digest"] == want, (name, f.attrs["digest"], want)
-            checkpoints.append(step)
-assert checkpoints == sorted(set(checkpoints)), checkpoints
+
+
+def read(name):
+    """Attributes of the checkpoints name.ckpt.prev and name.ckpt, those that are there."""
+    found = []
+    for file in (name + ".ckpt.prev", name + ".ckpt"):
+        if os.path.exists(file):
+            with h5py.File(file) as f:
+                a = dict(f.attrs)
+            assert a["complete"], file
+            assert a["digest"] == "%016x" % whole["steps/digest"][a["step"] - 1], (file, a)
+            found.append(a)
+    steps = [a["step"] for a in found]
+    assert steps == sorted(steps) and (name != "part" or steps == sorted(set(steps))), (name, steps)
+    return found
+
+
+newest, best = read("part")[-1:], [a["step"] for a in read("part.best")]
+checkpoints = [a["step"] for a in read("part")]
+for a in newest:  # a checkpoint never names a best one that is not there
+    assert a["best_step"] < 1 or a["best_step"] in best, (a["best_step"], best)
 if os.path.exists("part.h5"):
     with h5py.File("part.h5") as f:
         table = {n: c[:] for n, c in f["steps"].items()}
@@ -66,9 +77,22 @@ assert len(steps) >= last, (steps, checkpoints)
 ended = {s for s in whole["evaluations/step"][:] if s <= last or s < len(steps)} | set(said[:-1])
 assert ended <= set(evaluated), (ended, evaluated)
 left = glob.glob("part.*.tmp")
-assert left in ([], ["part.ckpt.tmp"], ["part.h5.tmp"]), left
+assert left in ([], ["part.ckpt.tmp"], ["part.best.ckpt.tmp"], ["part.h5.tmp"]), left
 print("other" if not left else "record" if left == ["part.h5.tmp"] else "checkpoint")
 PYTHON
+
+# hold FILE: stops the job while FILE is there. That is for milliseconds, so it looks again.
+hold()
+{
+    while job_runs; do
+        if [ -e "$1" ]; then
+            kill -STOP $pids 2>/dev/null || true
+            sleep 0.01
+            [ ! -e "$1" ] || return 0
+            kill -CONT $pids 2>/dev/null || true
+        fi
+    done
+}
 
 # moment KIND: returns when it has come, or when the job has ended.
 moment()
@@ -81,9 +105,9 @@ moment()
         pids=$(job_pids)
     fi
     sleep "$(printf '%d.%03d' $((wait / 1000)) $((wait % 1000)))"
-    case $1 in # windows of milliseconds: no sleep
-    record) until [ -e part.h5.tmp ] || ! job_runs; do :; done ;;
-    checkpoint) until [ -e part.ckpt.tmp ] || ! job_runs; do :; done ;;
+    case $1 in
+    record) hold part.h5.tmp ;;
+    checkpoint) hold part.ckpt.tmp ;;
     esac
 }
 

@@ -126,6 +126,8 @@ for name in ("step", "loss", "learning_rate", "gradient_norm", "guards"):
 print([hex(d) for d in s["digest"][:]])
 for table in (e, t):
     print([table[n][()].tolist() for n in ("step", "loss", "correct", "examples", "confusion")])
+best = h5py.File(sys.argv[1][:-3] + ".best.ckpt").attrs
+print("best", best["step"], best["digest"], best["best_correct"])
 PYTHON
 }
 

@@ -36,23 +36,22 @@ no_temporary()
 
 # A full disk: run files. Which write fails first depends on the size; every kind must have.
 declare -A met=()
-for size in 16k 28k 40k 48k 64k 100k 124k 160k 196k; do
+for size in 16k 28k 32k 64k 124k 160k 224k 280k 320k; do
     rm -f full/*
     resize $size
     run 2 train quick.yaml --out full/run.h5
     expect_code 3
-    expect_line 'full/run\.(h5|jsonl|ckpt).*: No space left on device'
+    expect_line 'full/run\.(h5|jsonl|ckpt|best\.ckpt).*: No space left on device'
     no_temporary
-    written=$(grep -oE 'full/run\.(h5|jsonl|ckpt)' "$err" | head -n 1)
-    when=start
-    [ ! -e full/run.h5 ] || when=later
-    [ "$(find full -name '*.ckpt*' | wc -l)" -lt 2 ] || when=last
+    written=$(grep '^rfa: error: ' "$err" | grep -oE 'full/run\.(h5|jsonl|ckpt|best\.ckpt)' | head -n 1)
+    when=start # or: how many checkpoints are there
+    [ ! -e full/run.h5 ] || when=$(find full -name '*.ckpt*' | wc -l)
     met[$written.$when]=1
-    loads full/run.h5 full/run.ckpt full/run.ckpt.prev
+    loads full/run.h5 full/run*.ckpt full/run*.prev
     resize 8m
     go_on full/run 2
 done
-for kind in run.h5.start run.h5.later run.h5.last run.jsonl.later run.ckpt.later; do
+for kind in run.h5.start run.jsonl.0 run.ckpt.0 run.h5.1 run.best.ckpt.1 run.ckpt.2 run.h5.3 run.ckpt.3; do
     [ -n "${met[full/$kind]:-}" ] || fail "no size failed at $kind: ${!met[*]}"
 done
 
@@ -110,7 +109,7 @@ take() # NAME: a copy of the stopped run
 {
     local suffix
     rm -f "$1".*
-    for suffix in h5 jsonl ckpt ckpt.prev; do
+    for suffix in h5 jsonl ckpt ckpt.prev best.ckpt best.ckpt.prev; do
         [ ! -e stopped.$suffix ] || cp stopped.$suffix "$1.$suffix"
     done
 }
