@@ -123,7 +123,7 @@ job_begin()
     fi
     job_say "$job_id, start $((job_restarts + 1)): $job_ranks ranks on $job_nodes nodes by" \
         "$job_launcher, $job_threads threads a rank, bound to $job_bind," \
-        "$([ -z "$end" ] && echo no time limit || date -d "@$end" '+ends at %F %T')"
+        "$(if [ -n "$end" ]; then date -d "@$end" '+ends at %F %T'; else echo no time limit; fi)"
     trap job_clean EXIT
 }
 
@@ -167,7 +167,8 @@ job_launch()
     [ "$job_signals" = 0 ] || return 85
     job_launch_words "$ranks" "${job_spread:-no}"
     [ "$job_launcher" = srun ] || code_file=$(mktemp)
-    "${job_words[@]}" bash "$job_top/jobs/rank.sh" "$code_file" "$@" </dev/null &
+    # Ignored until the launcher listens, and again when it ends: SIGUSR1 must not kill it.
+    (trap '' USR1 && exec "${job_words[@]}" bash "$job_top/jobs/rank.sh" "$code_file" "$@") </dev/null &
     job_child=$!
     while
         seen=$job_signals code=0

@@ -52,7 +52,7 @@ if os.path.exists("part.h5"):
     for name in ("step", "loss", "digest"):
         n = len(table[name])
         assert (table[name] == whole["steps"][name][:n]).all(), name
-    for name in ("step", "loss", "correct", "confusion"):
+    for name in evaluations:  # without a row there is no confusion either
         n = len(evaluations[name])
         assert (evaluations[name] == whole["evaluations"][name][:n]).all(), name
     steps, evaluated = list(table["step"]), list(evaluations["step"])

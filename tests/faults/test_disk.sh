@@ -4,20 +4,6 @@
 # code, one line that names the file, nothing half-written, what was good before still loads, and when the
 # cause is gone --resume ends with the digest and rows of a run without trouble.
 . "$(dirname "$0")/lib.sh"
-fresh
-tiny_data
-tiny 90 80 50
-run 2 train quick.yaml --out whole.h5 --overwrite
-keep_whole
-
-full=$PWD/full
-mkdir full
-mount -t tmpfs -o size=8m tmpfs "$full" || fail "needs the right to mount a tmpfs"
-at_exit+=("umount '$full'")
-resize() # SIZE [ro|rw]
-{
-    mount -o "remount,${2:-rw},size=$1" "$full" || fail "the tmpfs can't be made $*"
-}
 
 # go_on NAME RANKS ARGS...: to the end, from the checkpoint if there is one.
 go_on()
@@ -34,127 +20,126 @@ no_temporary()
     [ -z "$(find . -name '*.tmp')" ] || fail "a temporary file is left: $(find . -name '*.tmp')"
 }
 
-# A full disk: run files. Which write fails first depends on the size; every kind must have.
-declare -A met=()
-for size in 16k 28k 32k 64k 124k 160k 224k 280k 320k; do
-    rm -f full/*
-    resize $size
-    run 2 train quick.yaml --out full/run.h5
-    expect_code 3
-    expect_line 'full/run\.(h5|jsonl|ckpt|best\.ckpt).*: No space left on device'
-    no_temporary
-    written=$(grep '^rfa: error: ' "$err" | grep -oE 'full/run\.(h5|jsonl|ckpt|best\.ckpt)' | head -n 1)
-    when=start # or: how many checkpoints are there
-    [ ! -e full/run.h5 ] || when=$(find full -name '*.ckpt*' | wc -l)
-    met[$written.$when]=1
-    loads full/run.h5 full/run*.ckpt full/run*.prev
-    resize 8m
-    go_on full/run 2
-done
-for kind in run.h5.start run.jsonl.0 run.ckpt.0 run.h5.1 run.best.ckpt.1 run.ckpt.2 run.h5.3 run.ckpt.3; do
-    [ -n "${met[full/$kind]:-}" ] || fail "no size failed at $kind: ${!met[*]}"
-done
-
-# A full disk under a run that is complete: it stands, whatever is tried, and so do its checkpoints.
-sums()
-{
-    (cd "$(dirname "$1")" && sha256sum "$(basename "$1")".*)
-}
-sums full/run >before
-fill()
-{
-    dd if=/dev/zero of=full/fill bs=4k 2>/dev/null || true
-}
-fill
-for how in --overwrite --resume; do
-    run 2 train quick.yaml --out full/run.h5 $how
-    expect_code 3
-    expect_line 'full/run\.h5.*: No space left on device'
-    sums full/run | cmp -s before - || fail "$how changed files on a full disk"
-done
-run 2 train quick.yaml --out full/sub/new.h5
-expect_code 3
-expect_line 'full/sub.*: No space left on device'
-rm full/fill
-go_on full/run 3
-
-# A full disk: data sets.
-rm -rf full/*
-for size in 4k 20k 28k; do
-    resize $size
-    run 2 data listops --out full/d.h5 --train 100 --val 40 --test 40 --max-length 600
-    expect_code 3
-    expect_line 'full/d\.h5.*: No space left on device'
-    [ -z "$(ls -A full)" ] || fail "left on the full disk: $(ls -A full)"
-done
-resize 8m
-cp d.h5 full/d.h5
-fill
-run 2 data listops --out full/d.h5 --train 100 --val 40 --test 40 --force
-expect_code 3
-cmp d.h5 full/d.h5 || fail "the former data set is gone"
-rm -rf full/*
-
-# A run that was killed after its first checkpoints: stopped.*, from which the cases below go on.
-tiny 90 20 10
-run 2 train quick.yaml --out whole.h5 --overwrite
-keep_whole
-start 2 train quick.yaml --out stopped.h5
-wait_for [ -e stopped.ckpt.prev ]
-kill_job $(job_pids)
-rm -f stopped.*.tmp
-[ -e stopped.ckpt ] || cp stopped.ckpt.prev stopped.ckpt # between the two renames
-
 take() # NAME: a copy of the stopped run
 {
     local suffix
     rm -f "$1".*
     for suffix in h5 jsonl ckpt ckpt.prev best.ckpt best.ckpt.prev; do
-        [ ! -e stopped.$suffix ] || cp stopped.$suffix "$1.$suffix"
+        [ ! -e ../stopped.$suffix ] || cp ../stopped.$suffix "$1.$suffix"
     done
 }
 
-# On other ranks and grids.
-for variant in '1' '2' '3' '4' '4 --set parallel.sequence=2' '2 --set parallel.sequence=1'; do
-    take part
-    go_on part $variant
-done
-
-# A read-only disk: reading goes on, writing says which file.
-take full/run
-cp d.h5 full/d.h5
-sums full/run >before
-resize 8m ro
-loads full/run.h5 full/run.ckpt full/d.h5
-run 2 eval full/run.h5 --data full/d.h5
-expect_code 0
-for how in --resume --overwrite; do
-    run 2 train quick.yaml --out full/run.h5 $how
-    expect_code 3
-    expect_line 'full/run\.(h5|jsonl).*: Read-only file system'
-done
-run 2 train quick.yaml --out full/new.h5
-expect_code 3
-expect_line 'full/new.*: Read-only file system'
-run 2 data listops --out full/e.h5 --train 10
-expect_code 3
-expect_line 'full/e\.h5.*: Read-only file system'
-sums full/run | cmp -s before - || fail "files changed on a read-only disk"
-resize 8m rw
-go_on full/run 2
-rm -f full/*
-
-# A damaged checkpoint: the one before is taken, with a warning; two: one line.
-flip() # FILE: the byte in the middle
+sums() # NAME: of all files of a run
 {
-    local at=$(($(stat -c %s "$1") / 2))
-    "$PYTHON" - "$1" $at <<'PYTHON'
+    (cd "$(dirname "$1")" && sha256sum "$(basename "$1")".*)
+}
+
+resize() # SIZE [ro|rw]
+{
+    mount -o "remount,${2:-rw},size=$1" full || fail "the tmpfs can't be made $*"
+}
+
+fill()
+{
+    dd if=/dev/zero of=full/fill bs=4k 2>/dev/null || true
+}
+
+# Which write fails first on a full disk depends on the size; every kind must have.
+full_disk()
+{
+    local size written when kind how
+    declare -A met=()
+    tiny 90 80 50
+    run 2 train quick.yaml --out whole.h5
+    keep_whole
+    for size in 16k 28k 32k 64k 124k 160k 224k 280k 320k; do
+        rm -f full/*
+        resize $size
+        run 2 train quick.yaml --out full/run.h5
+        expect_code 3
+        expect_line 'full/run\.(h5|jsonl|ckpt|best\.ckpt).*: No space left on device'
+        no_temporary
+        written=$(grep '^rfa: error: ' "$err" | grep -oE 'full/run\.(h5|jsonl|ckpt|best\.ckpt)' | head -n 1)
+        when=start # or: how many checkpoints are there
+        [ ! -e full/run.h5 ] || when=$(find full -name '*.ckpt*' | wc -l)
+        met[$written.$when]=1
+        loads full/run.h5 full/run*.ckpt full/run*.prev
+        resize 8m
+        go_on full/run 2
+    done
+    for kind in run.h5.start run.jsonl.0 run.ckpt.0 run.h5.1 run.best.ckpt.1 run.ckpt.2 run.h5.3 \
+        run.ckpt.3; do
+        [ -n "${met[full/$kind]:-}" ] || fail "no size failed at $kind: ${!met[*]}"
+    done
+
+    # Under a run that is complete: it stands, whatever is tried, and so do its checkpoints.
+    sums full/run >before
+    fill
+    for how in --overwrite --resume; do
+        run 2 train quick.yaml --out full/run.h5 $how
+        expect_code 3
+        expect_line 'full/run\.h5.*: No space left on device'
+        sums full/run | cmp -s before - || fail "$how changed files on a full disk"
+    done
+    run 2 train quick.yaml --out full/sub/new.h5
+    expect_code 3
+    expect_line 'full/sub.*: No space left on device'
+    rm full/fill
+    go_on full/run 3
+
+    # Data sets.
+    rm -rf full/*
+    for size in 4k 20k 28k; do
+        resize $size
+        run 2 data listops --out full/d.h5 --train 100 --val 40 --test 40 --max-length 600
+        expect_code 3
+        expect_line 'full/d\.h5.*: No space left on device'
+        [ -z "$(ls -A full)" ] || fail "left on the full disk: $(ls -A full)"
+    done
+    resize 8m
+    cp d.h5 full/d.h5
+    fill
+    run 2 data listops --out full/d.h5 --train 100 --val 40 --test 40 --force
+    expect_code 3
+    expect_line 'full/d\.h5.*: No space left on device'
+    cmp d.h5 full/d.h5 || fail "the former data set is gone"
+    rm -rf full/*
+}
+
+# Reading goes on, writing says which file.
+read_only_disk()
+{
+    local how
+    take full/run
+    cp d.h5 full/d.h5
+    sums full/run >before
+    resize 8m ro
+    loads full/run.h5 full/run.ckpt full/d.h5
+    run 2 eval full/run.h5 --data full/d.h5
+    expect_code 0
+    for how in --resume --overwrite; do
+        run 2 train quick.yaml --out full/run.h5 $how
+        expect_code 3
+        expect_line 'full/run\.(h5|jsonl).*: Read-only file system'
+    done
+    run 2 train quick.yaml --out full/new.h5
+    expect_code 3
+    expect_line 'full/new.*: Read-only file system'
+    run 2 data listops --out full/e.h5 --train 10
+    expect_code 3
+    expect_line 'full/e\.h5.*: Read-only file system'
+    sums full/run | cmp -s before - || fail "files changed on a read-only disk"
+    resize 8m rw
+    go_on full/run 2
+}
+
+flip() # FILE: one bit in the middle
+{
+    "$PYTHON" - "$1" <<'PYTHON'
 import sys
-with open(sys.argv[1], "r+b") as f:
-    f.seek(int(sys.argv[2]))
-    byte = f.read(1)[0]
-    f.seek(int(sys.argv[2]))
-    f.write(bytes([byte ^ 1]))
+data = bytearray(open(sys.argv[1], "rb").read())
+data[len(data) // 2] ^= 1
+open(sys.argv[1], "wb").write(data)
 PYTHON
 }
 damage() # KIND FILE
@@ -163,80 +148,90 @@ damage() # KIND FILE
     truncated) truncate -s $(($(stat -c %s "$2") * 2 / 3)) "$2" ;;
     empty) : >"$2" ;;
     flipped) flip "$2" ;;
-    text) echo 'not a checkpoint' >"$2" ;;
-    run) cp stopped.h5 "$2" ;;
-    data) cp d.h5 "$2" ;;
+    text) echo 'something else' >"$2" ;;
+    run) cp ../stopped.h5 "$2" ;;
+    data) cp ../d.h5 "$2" ;;
     missing) rm "$2" ;;
     esac
 }
-for kind in truncated empty flipped text run data missing; do
-    take part
-    damage $kind part.ckpt
-    go_on part 2
-    [ "$(grep -c '^rfa: warning: .*part\.ckpt: .*the one before, of step' "$err")" -ge 1 ] ||
-        fail "no warning of a $kind checkpoint"
-    take part
-    damage $kind part.ckpt
-    damage $kind part.ckpt.prev
-    run 0 train quick.yaml --out part.h5 --resume
-    expect_code 3
-    expect_line 'part\.ckpt'
-done
-for kind in truncated empty flipped text data; do # the record: no other is there to fall back to
-    take part
-    damage $kind part.h5
-    run 0 train quick.yaml --out part.h5 --resume
-    expect_code 3
-    expect_line 'part\.h5'
-    loads part.ckpt part.ckpt.prev
-done
-take part # lines that are torn or foreign are left out
-printf '{"step":' >>part.jsonl
-go_on part 2
 
-# Damaged data, a damaged configuration, and other data under the same name.
-cp d.h5 good.h5
-refused() # CODE REGEX [CONFIGURATION]
+# Of a damaged checkpoint the one before is taken, with a warning; of two there is one line.
+damaged_checkpoint()
 {
-    take part
-    run 2 train "${3:-quick.yaml}" --out part.h5 --resume
-    expect_code "$1"
-    expect_line "$2"
-    cmp stopped.ckpt part.ckpt || fail "the checkpoint changed"
+    local kind
+    for kind in truncated empty flipped text run data missing; do
+        take part
+        damage $kind part.ckpt
+        go_on part 2
+        [ "$(grep -c '^rfa: warning: .*part\.ckpt: .*the one before, of step' "$err")" -ge 1 ] ||
+            fail "no warning of a $kind checkpoint"
+        take part
+        damage $kind part.ckpt
+        damage $kind part.ckpt.prev
+        run 0 train quick.yaml --out part.h5 --resume
+        expect_code 3
+        expect_line 'part\.ckpt'
+    done
 }
-for kind in truncated empty text run missing; do
-    damage $kind d.h5
-    refused 3 'd\.h5'
-    cp good.h5 d.h5
-done
-"$PYTHON" -c 'import h5py; h5py.File("d.h5", "r+")["train/tokens"][:] = 255'
-refused 3 'd\.h5.*train/tokens.*vocabulary'
-run 1 data listops --out d.h5 --force --seed 7 --train 60 --val 20 --test 20 --min-length 20 \
-    --max-length 60 --max-depth 4
-refused 2 'part\.h5 was started on data with digest .*d\.h5'
-cp good.h5 d.h5
-head -c 3000 good.h5 >bytes.yaml
-refused 2 'bytes\.yaml' bytes.yaml
-printf 'data: {file: d.h5\nmodel: ]' >broken.yaml
-refused 2 'broken\.yaml:' broken.yaml
-refused 3 'full' full
-go_on part 2
 
-# Two jobs on one output: the second is refused, the first does not notice.
-start 2 train quick.yaml --out twice.h5
-wait_for [ -e twice.ckpt.prev ]
-pids=$(job_pids)
-kill -STOP $pids
-sums twice >before
-for how in --resume --overwrite; do
-    run 1 train quick.yaml --out twice.h5 $how
-    expect_code 2
-    expect_line 'twice\.h5 is being written by another run'
-done
-sums twice | cmp -s before - || fail "the second job changed files of the first"
-kill -CONT $pids
-wait_job
-expect_whole twice
+# Of a record there is no other to fall back to; lines that are torn are left out.
+damaged_record()
+{
+    local kind
+    for kind in truncated empty flipped text data; do
+        take part
+        damage $kind part.h5
+        run 0 train quick.yaml --out part.h5 --resume
+        expect_code 3
+        expect_line 'part\.h5'
+        loads part.ckpt part.ckpt.prev
+    done
+    take part
+    printf '{"step":' >>part.jsonl
+    go_on part 2
+}
+
+# Damaged data, other data under the same name, a damaged configuration.
+damaged_input()
+{
+    local kind
+    refused() # CODE REGEX [CONFIGURATION]
+    {
+        take part
+        run 2 train "${3:-quick.yaml}" --out part.h5 --resume
+        expect_code "$1"
+        expect_line "$2"
+        cmp ../stopped.ckpt part.ckpt || fail "the checkpoint changed"
+    }
+    for kind in truncated empty text run missing; do
+        damage $kind d.h5
+        refused 3 'd\.h5'
+        cp ../d.h5 d.h5
+    done
+    "$PYTHON" -c 'import h5py; h5py.File("d.h5", "r+")["train/tokens"][:] = 255'
+    refused 3 'd\.h5.*train/tokens.*vocabulary'
+    run 1 data listops --out d.h5 --force --seed 7 --train 60 --val 20 --test 20 --min-length 20 \
+        --max-length 60 --max-depth 4
+    expect_code 0
+    refused 2 'part\.h5 was started on data with digest .*d\.h5'
+    cp ../d.h5 d.h5
+    head -c 3000 d.h5 >bytes.yaml
+    refused 2 'bytes\.yaml' bytes.yaml
+    printf 'data: {file: d.h5\nmodel: ]' >broken.yaml
+    refused 2 'broken\.yaml:' broken.yaml
+    mkdir folder.yaml
+    refused 3 'folder\.yaml' folder.yaml
+    go_on part 2
+}
+
+other_ranks()
+{
+    local variant
+    for variant in 1 2 3 4 '4 --set parallel.sequence=2' '2 --set parallel.sequence=1'; do
+        take part
+        go_on part $variant
+    done
+}
 
 # Every fault point of the sources: point, exit code, and what is said with a fault on rank R. Those that
 # begin with "rank 0" are on that rank alone, and must not strike elsewhere.
@@ -256,9 +251,6 @@ doctor.hang       1  exchange +no answer within 3 s from all ranks
 doctor.parallel   1  rank R: injected fault at doctor.parallel
 doctor.rename     1  rank 0: injected fault at doctor.rename
 '
-grep -rhoE 'rfa_fault\("[a-z._]+"' "$SOURCE/src" --include='*.c' | cut -d'"' -f2 | sort -u >in_sources
-awk 'NF { print $1 }' <<<"$points" | sort >in_test
-cmp -s in_sources in_test || fail "the fault points and this test differ: $(diff in_sources in_test)"
 
 # strike POINT RANK: the command that meets it.
 strike()
@@ -270,10 +262,13 @@ strike()
     esac
 }
 
-while read -r point want line; do
+fault() # POINT
+{
+    local point want line rank
+    read -r point want line <<<"$(grep "^$1 " <<<"$points")"
     for rank in 0 2; do
         take part
-        strike $point $rank
+        strike "$point" $rank
         if [ $rank = 2 ] && [[ $line == 'rank 0:'* ]]; then
             expect_code 0
             [[ $point == doctor.* ]] || expect_whole part
@@ -293,7 +288,7 @@ while read -r point want line; do
             expect_whole part
             take part
             rm part.ckpt.prev
-            strike $point $rank
+            strike "$point" $rank
             expect_code 3
             expect_line "rank 0: .*injected fault at $point"
             ;;
@@ -302,9 +297,76 @@ while read -r point want line; do
             ;;
         *) expect_line "${line/rank R/rank $rank}" ;;
         esac
-        cmp stopped.ckpt part.ckpt || fail "the checkpoint changed"
+        cmp ../stopped.ckpt part.ckpt || fail "the checkpoint changed"
         loads part.h5
     done
     [[ $point == doctor.* ]] || go_on part 2
-done < <(grep . <<<"$points")
-echo "full disk at ${#met[@]} kinds of writes, $(wc -l <in_test) fault points"
+}
+
+# at_once COMMAND...: each in a folder of its own, three at the same time, since a failed job spends a
+# second waiting.
+at_once()
+{
+    local task running=0 failed=0
+    for task in "$@"; do
+        if [ $running = 3 ]; then
+            wait -n || failed=1
+            running=$((running - 1))
+        fi
+        (
+            mkdir -p "${task// /.}"
+            cd "${task// /.}"
+            out=$PWD/out err=$PWD/err
+            cp ../d.h5 ../quick.yaml ../whole .
+            $task
+        ) &
+        running=$((running + 1))
+    done
+    while [ $running -gt 0 ]; do
+        wait -n || failed=1
+        running=$((running - 1))
+    done
+    [ $failed = 0 ] || exit 1
+}
+
+fresh
+grep -rhoE 'rfa_fault\("[a-z._]+"' "$SOURCE/src" --include='*.c' | cut -d'"' -f2 | sort -u >in_sources
+awk 'NF { print $1 }' <<<"$points" | sort >in_test
+cmp -s in_sources in_test || fail "the fault points and this test differ: $(diff in_sources in_test)"
+for folder in full_disk read_only_disk; do
+    mkdir -p $folder/full
+    mount -t tmpfs -o size=8m tmpfs $folder/full || fail "needs the right to mount a tmpfs"
+    at_exit+=("umount '$PWD/$folder/full'")
+done
+
+# A run that was killed after its first checkpoints, stopped.*: from it most cases go on.
+tiny_data
+tiny 90 20 10
+run 2 train quick.yaml --out whole.h5
+keep_whole
+start 2 train quick.yaml --out stopped.h5
+wait_for [ -e stopped.ckpt.prev ]
+kill_job $(job_pids)
+rm -f stopped.*.tmp
+[ -e stopped.ckpt ] || cp stopped.ckpt.prev stopped.ckpt # between the two renames
+
+# Two jobs on one output: the second is refused, the first does not notice.
+start 2 train quick.yaml --out twice.h5
+wait_for [ -e twice.ckpt.prev ]
+pids=$(job_pids)
+kill -STOP $pids
+sums twice >before
+for how in --resume --overwrite; do
+    run 0 train quick.yaml --out twice.h5 $how
+    expect_code 2
+    expect_line 'twice\.h5 is being written by another run'
+done
+sums twice | cmp -s before - || fail "the second job changed files of the first"
+kill -CONT $pids
+wait_job
+expect_whole twice
+
+mapfile -t all_points <in_test
+at_once full_disk damaged_checkpoint damaged_input read_only_disk damaged_record other_ranks \
+    "${all_points[@]/#/fault }"
+echo "${#all_points[@]} fault points; full, read-only and damaged disks: all well in $SECONDS s"

@@ -38,7 +38,8 @@ def write(name, kind, hole):
             create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             create.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
             space = h5py.h5s.create_simple((int(to[-1]),))
-            d = h5py.Dataset(h5py.h5d.create(g.id, b"tokens", h5py.h5t.py_create(np.dtype(kind)), space, create))
+            of = h5py.h5t.py_create(np.dtype(kind))
+            d = h5py.Dataset(h5py.h5d.create(g.id, b"tokens", of, space, create))
             for i in np.flatnonzero(~holes):
                 d[to[i] : to[i + 1]] = tokens[offsets[i] : offsets[i + 1]].astype(kind)
 

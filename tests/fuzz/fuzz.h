@@ -1,12 +1,12 @@
 // What the fuzz targets share. Each target reads bytes from outside by one of our readers, and
 // holds what comes back against what the reader's header promises; the sanitizers watch the rest.
-#define _GNU_SOURCE // asprintf
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
 #include "base/status.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,11 +30,15 @@ static inline void fuzz_broken(const char *text, const char *file, int line)
 static inline char *fuzz_path(const char *name)
 {
     const char *folder = getenv("TMPDIR");
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", folder ? folder : "/tmp", name) < 0) {
-        abort();
-    }
-    return path;
+    char path[1024];
+    PROMISE(snprintf(path, sizeof path, "%s/%s", folder ? folder : "/tmp", name) <
+            (int)sizeof path);
+    return strdup(path);
+}
+
+static inline bool fuzz_same(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
 }
 
 static inline void fuzz_write(const char *path, const void *data, size_t size)

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int64_t held = rfa_mem_now();
     char *text = fuzz_text(data, size);
     rfa_config config, before;
-    memset(&config, 0, sizeof config); // padding too, for memcmp
+    memset(&config, 0, sizeof config); // padding too, for fuzz_same
     rfa_config_defaults(&config);
     memcpy(&before, &config, sizeof before);
     const rfa_status status = rfa_config_parse(&config, text, "name.yaml");
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         PROMISE(status == RFA_ERR_USAGE);
         PROMISE(strncmp(rfa_error_text(), "name.yaml:", 10) == 0);
         PROMISE(!strchr(rfa_error_text(), '\n'));
-        PROMISE(memcmp(&config, &before, sizeof config) == 0);
+        PROMISE(fuzz_same(&config, &before, sizeof config));
     }
     free(text);
     PROMISE(rfa_mem_now() == held);

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         PROMISE(status == RFA_ERR_USAGE);
         PROMISE(strncmp(rfa_error_text(), "--set ", 6) == 0 && !strchr(rfa_error_text(), '\n'));
-        PROMISE(memcmp(&config, &copy, sizeof config) == 0);
+        PROMISE(fuzz_same(&config, &copy, sizeof config));
     }
     rfa_free(text);
     free(assignment);

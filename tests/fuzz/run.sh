@@ -3,8 +3,9 @@
 # runs each for a time, as many at once as there are cores. What is found stays in build/fuzz/found, and
 # what was learnt in build/fuzz/corpus, from which the next call goes on.
 #
-#   bash tests/fuzz/run.sh [SECONDS [TARGET...]]     3600 s each of config set tsv lines run checkpoint dataset
-#   build/fuzz/tests/fuzz_tsv FILE                   one input again
+#   bash tests/fuzz/run.sh [SECONDS [TARGET...]]     3600 s each of all: config set tsv lines run
+#                                                    checkpoint dataset
+#   TMPDIR=/dev/shm build/fuzz/fuzz_tsv FILE         one input again
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=${here%/tests/fuzz}
@@ -19,7 +20,8 @@ targets=("$@")
 build=$top/build/fuzz
 mkdir -p "$top/build"
 
-cmake -S . -B "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DRFA_TESTS=ON -DRFA_FUZZ=ON \
+cmake -S . -B "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DRFA_TESTS=OFF \
+    -DCMAKE_PROJECT_rfa_INCLUDE="$top/tests/fuzz/targets.cmake" \
     -DCMAKE_C_FLAGS_DEBUG="-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=undefined \
 -fsanitize=fuzzer-no-link,address,undefined" >"$build.log" 2>&1 &&
     cmake --build "$build" --target "${targets[@]/#/fuzz_}" -j "$(nproc)" >>"$build.log" 2>&1 || {
@@ -28,7 +30,7 @@ cmake -S . -B "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DRFA_T
 }
 
 folder=$(mktemp -d /dev/shm/rfa-fuzz.XXXXXX)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 trap 'exit 1' TERM INT HUP
 export ASAN_OPTIONS=allocator_may_return_null=1:malloc_context_size=12
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -64,12 +66,12 @@ seeds()
         printf 'Source\tTarget\r\n[MED 1 2 X\t1\r\n' >"$to/windows"
         ;;
     lines)
-        line='"loss":0.5,"learning_rate":0.001,"gradient_norm":null,"tokens_per_second":10,"exchange_wait":0'
-        line+=',"seconds":1,"guards":0,"digest":"00000000000000ff","run":"0000000000000011"}'
+        line='"loss":0.5,"learning_rate":0.001,"gradient_norm":null,"tokens_per_second":10,'
+        line+='"exchange_wait":0,"seconds":1,"guards":0,"digest":"00000000000000ff","run":"0000000000000011"}'
         printf '{"step":1,%s\n{"step":2,%s\n' "$line" "$line" >"$to/steps"
         for i in evaluation test; do
-            printf '{"%s":"val","step":2,"loss":1,"correct":1,"examples":2,"classes":2,"confusion":[[1,0],[1,0]],"run":"0000000000000011"}\n' \
-                $i >"$to/$i"
+            line='"val","step":2,"loss":1,"correct":1,"examples":2,"classes":2,"confusion":[[1,0],[1,0]]'
+            printf '{"%s":%s,"run":"0000000000000011"}\n' $i "$line" >"$to/$i"
         done
         cat "$to/steps" "$to/evaluation" "$to/test" >"$to/all"
         { printf i; cat "$to/all"; } >"$to/beside"
@@ -93,7 +95,8 @@ fuzz()
     seeds "$1"
     case $1 in
     config | set)
-        sed -n 's/.*{KEY(\([a-z]*\), \([a-z_]*\)).*/"\1"\n"\2"\n"\1.\2="/p' src/config/keys.c | sort -u >"$folder/$1.dict"
+        sed -n 's/.*{KEY(\([a-z]*\), \([a-z_]*\)).*/"\1"\n"\2"\n"\1.\2="/p' src/config/keys.c |
+            sort -u >"$folder/$1.dict"
         options=(-dict="$folder/$1.dict" -max_len=4096)
         ;;
     lines) options=(-max_len=4096) ;;
@@ -101,7 +104,7 @@ fuzz()
     dataset) options=(-max_len=512) leaks=0 ;; # MPI-IO leaks; the target counts our own memory
     *) options=(-max_len=512) ;;
     esac
-    TMPDIR=$folder/$1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks "$build/tests/fuzz_$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 \
+    TMPDIR=$folder/$1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks "$build/fuzz_$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 \
         -close_fd_mask=2 -print_final_stats=1 -artifact_prefix="$found/" "${options[@]}" \
         "$build/corpus/$1" "$found" >"$log" 2>&1 || code=$?
     units=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
