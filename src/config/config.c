@@ -63,21 +63,59 @@ static rfa_status check_model(const rfa_config *c)
                         "): at least 2 are needed",
                         heads, width);
     }
-    if (c->attention.causal && c->model.pooling == RFA_POOLING_FIRST) {
+    return RFA_OK;
+}
+
+// Which sees what, and what forgets.
+static rfa_status check_direction(const rfa_config *c)
+{
+    const int kind = c->attention.kind, direction = c->attention.direction;
+    const bool linear =
+        kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_ELU || kind == RFA_ATTENTION_PERFORMER;
+    if (c->attention.causal && direction == RFA_FORWARD && c->model.pooling == RFA_POOLING_FIRST) {
         return rfa_fail(RFA_ERR_USAGE,
                         "model.pooling first with attention.causal true: the first token of a "
                         "causal model sees only itself: use model.pooling: mean");
     }
-    if (c->attention.kind == RFA_ATTENTION_RFA) {
-        RFA_TRY(check_multiple("attention.features", c->attention.features, 8,
-                               "a sine and a cosine each, in blocks of 16 numbers"));
-        if (c->attention.pool < c->model.layers * heads) {
-            return rfa_fail(RFA_ERR_USAGE,
-                            "attention.pool (%" PRId64 ") is smaller than model.layers * "
-                            "model.heads (%" PRId64 " * %" PRId64
-                            "): each head of a step takes a projection of its own",
-                            c->attention.pool, c->model.layers, heads);
-        }
+    if (direction != RFA_FORWARD && !(c->attention.causal && linear)) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "attention.direction needs attention.causal: true and a linear kind (rfa, "
+                        "elu, performer): other kinds have no scan to turn round");
+    }
+    if (direction == RFA_BOTH && c->model.heads < 2) {
+        return rfa_fail(RFA_ERR_USAGE, "attention.direction both needs 2 model.heads or more: half "
+                                       "of them run each way");
+    }
+    if (c->attention.gate != RFA_GATE_NONE && !(c->attention.causal && linear)) {
+        return rfa_fail(
+            RFA_ERR_USAGE,
+            "attention.gate needs attention.causal: true and a linear kind (rfa, elu, "
+            "performer): without an order nothing can be forgotten; for an encoder take "
+            "attention.direction: both");
+    }
+    return RFA_OK;
+}
+
+static rfa_status check_maps(const rfa_config *c)
+{
+    const int kind = c->attention.kind, map = c->attention.map - 1;
+    const bool of_rfa = map == RFA_MAP_GAUSSIAN || map == RFA_MAP_ARCCOS;
+    if (kind == RFA_ATTENTION_RFA && map >= 0 && !of_rfa) {
+        return rfa_fail(RFA_ERR_USAGE, "attention.map: kind rfa has gaussian and arccos; positive "
+                                       "features are attention.kind: performer");
+    }
+    if (kind == RFA_ATTENTION_PERFORMER && of_rfa) {
+        return rfa_fail(RFA_ERR_USAGE, "attention.map: kind performer has positive and oprf; "
+                                       "gaussian and arccos are attention.kind: rfa");
+    }
+    const bool pool = (kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_PERFORMER) &&
+                      c->attention.rows - 1 != RFA_ROWS_FASTFOOD;
+    if (pool && c->attention.pool < c->model.layers * c->model.heads) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "attention.pool (%" PRId64 ") is smaller than model.layers * "
+                        "model.heads (%" PRId64 " * %" PRId64
+                        "): each head of a step takes a projection of its own",
+                        c->attention.pool, c->model.layers, c->model.heads);
     }
     return RFA_OK;
 }
@@ -108,6 +146,8 @@ static rfa_status check_parallel(const rfa_config *c)
 rfa_status rfa_config_check(const rfa_config *config)
 {
     RFA_TRY(check_model(config));
+    RFA_TRY(check_direction(config));
+    RFA_TRY(check_maps(config));
     RFA_TRY(check_parallel(config));
     if (config->train.warmup > config->train.steps) {
         // Every rank checks; one line is enough.

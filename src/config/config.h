@@ -25,9 +25,24 @@ typedef struct {
     struct {
         int kind; // rfa_attention_kind
         bool causal;
-        int64_t features; // D, projections per head
-        int64_t pool;     // matrices in the pool of projections
-        double bandwidth; // initial sigma
+        int direction;     // rfa_direction
+        int64_t features;  // D, projections per head
+        int map;           // 0: by kind, else rfa_map_kind + 1
+        int norm;          // rfa_norm_kind
+        int rows;          // 0: by kind, else rfa_rows_kind + 1
+        int64_t pool;      // matrices in the pool of projections
+        int64_t redraw;    // steps that take the same ones; 0: all
+        int sigma;         // rfa_bandwidth_kind
+        double bandwidth;  // initial sigma
+        int gate;          // rfa_gate_kind
+        double gate_bias;  // initial
+        int64_t landmarks; // C
+        int landmark_map;  // rfa_landmark_kind
+        int64_t draws;
+        bool antithetic;
+        int weights; // rfa_weights_kind
+        double specificity;
+        int64_t window; // tokens
     } attention;
     struct {
         int64_t sequence; // ranks that share a sequence; 0: all

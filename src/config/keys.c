@@ -15,7 +15,15 @@
     .offset = offsetof(rfa_config, part.field)
 
 // In the order of the enumerations.
-static const char *const attention_kinds[] = {"rfa", "softmax", NULL};
+static const char *const attention_kinds[] = {"rfa", "softmax", "elu", "performer", NULL};
+static const char *const directions[] = {"forward", "reverse", "both", NULL};
+static const char *const maps[] = {"auto", "gaussian", "arccos", "positive", "oprf", NULL};
+static const char *const norms[] = {"unit", "free", NULL};
+static const char *const rows[] = {"auto", "iid", "orthogonal", "simplex", "fastfood", NULL};
+static const char *const bandwidths[] = {"learned", "temperature", "fixed", NULL};
+static const char *const gates[] = {"none", "learned", "decay", NULL};
+static const char *const landmark_maps[] = {"learned", "mean", NULL};
+static const char *const proposal_weights[] = {"balance", "specific", "biased", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
 static const char *const poolings[] = {"mean", "first", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
@@ -51,20 +59,72 @@ const rfa_key rfa_keys[] = {
              "feed-forward part. Attention weights have none."},
 
     {KEY(attention, kind), .number = RFA_ATTENTION_RFA, .choices = attention_kinds, .unit = "",
-     .help = "rfa: random feature attention, linear in the length (Peng et al. 2021, eq. 5); "
-             "softmax: exact, quadratic in the length, the baseline."},
+     .help = "Linear in the length: rfa, random feature attention (Peng et al. 2021, eq. 5); elu, "
+             "features elu(x) + 1 (Katharopoulos et al. 2020, eq. 7); performer, positive random "
+             "features (Choromanski et al. 2021, eq. 5). Quadratic: softmax, exact, the baseline."},
     {KEY(attention, causal), .number = 0, .unit = "",
      .help = "A token attends to itself and to what stands before it; the states of the ranks "
-             "before enter by a prefix scan (Peng et al. 2021)."},
-    {KEY(attention, features), .min = 8, .max = 4096, .number = 64, .unit = "projections",
-     .help = "D, projections a head: a multiple of 8. Each gives a sine and a cosine, so the map "
-             "has 2 D features (Rahimi and Recht 2007). Only for kind rfa."},
+             "before enter by a prefix scan (Peng et al. 2021, eq. 6)."},
+    {KEY(attention, direction), .number = RFA_FORWARD, .choices = directions, .unit = "",
+     .help =
+         "Of causal heads: forward; reverse, itself and what stands after it; both, half of the "
+         "heads each: an encoder whose heads may forget. Linear kinds."},
+    {KEY(attention, features), .min = 2, .max = 4096, .number = 64, .unit = "projections",
+     .help = "D, projections a head. gaussian gives a sine and a cosine each, so 2 D features "
+             "(Rahimi and Recht 2007); the other maps D. Kinds rfa and performer."},
+    {KEY(attention, map), .number = 0, .choices = maps, .unit = "",
+     .help =
+         "Features of kind rfa: gaussian (auto; Peng et al. 2021, eq. 4), kernel exp(-|q - k|^2 "
+         "/ 2), or arccos (section 3.1). Of performer: positive (auto; Choromanski et al. 2021, "
+         "lemma 1) or oprf (Likhosherstov et al. 2022, theorem 3), of less variance."},
+    {KEY(attention, norm), .number = RFA_NORM_UNIT, .choices = norms, .unit = "",
+     .help = "unit: queries and keys are scaled to norm 1. free: they keep it, divided by d^(1/4), "
+             "and keys carry exp(|k|^2 / 2) (Peng et al. 2021, App. A.4). Only for kind rfa."},
+    {KEY(attention, rows), .number = 0, .choices = rows, .unit = "",
+     .help = "Rows of a projection: iid N(0, I) (auto for rfa); orthogonal in blocks (auto for "
+             "performer; Yu et al. 2016); simplex (Reid et al. 2023); fastfood, Hadamard products "
+             "with learned diagonals (Le et al. 2013, Yang et al. 2015)."},
     {KEY(attention, pool), .min = 1, .max = 100000, .number = 200, .unit = "matrices",
-     .help = "Projections drawn once; each step takes a different one for each layer and head "
-             "without replacement (Peng et al. 2021). Only for kind rfa."},
+     .help = "Projections drawn once; a draw takes a different one for each layer and head without "
+             "replacement (Peng et al. 2021, App. A). Kinds rfa and performer."},
+    {KEY(attention, redraw), .max = MANY, .number = 1, .unit = "steps",
+     .help =
+         "Training steps that take the same projections. 1 (Peng et al. 2021): evaluation takes "
+         "matrix h of the pool for head h; more (Performer: 1000): evaluation takes those in "
+         "use; 0: always matrix h."},
+    {KEY(attention, sigma), .number = RFA_BANDWIDTH_LEARNED, .choices = bandwidths, .unit = "",
+     .help = "w = sigma o w~ with sigma learned for each channel (Peng et al. 2021, eq. 8), or "
+             "1 / temperature, learned for each head, or fixed. Only for kind rfa."},
     {KEY(attention, bandwidth), .min = 1e-3, .max = 1e3, .number = 1, .unit = "",
-     .help = "Initial value of the learned sigma, w = sigma o w~ (Peng et al. 2021, eq. 8): the "
-             "kernel is exp(-|sigma o (q - k)|^2 / 2), so larger is sharper. Only for kind rfa."},
+     .help = "Initial sigma: the kernel is exp(-|sigma o (q - k)|^2 / 2), so larger is sharper. "
+             "Only for kind rfa."},
+    {KEY(attention, gate), .number = RFA_GATE_NONE, .choices = gates, .unit = "",
+     .help =
+         "How causal heads forget: learned, g = sigmoid(w . x + b) of the layer's input (Peng "
+         "et al. 2021, eq. 7); decay, 1 - 2^(-5-i) for head i (Sun et al. 2023). Linear kinds."},
+    {KEY(attention, gate_bias), .min = -20, .max = 20, .number = 2, .unit = "",
+     .help = "Initial b of learned gates: 2 keeps 0.88 of a state each token."},
+    {KEY(attention, landmarks), .min = 1, .max = 65536, .number = 49, .unit = "",
+     .help = "C, pieces of a sequence that are summed up: proposals of lara (Zheng et al. 2022), "
+             "far chunks of eva (Zheng et al. 2023)."},
+    {KEY(attention, landmark_map), .number = RFA_LANDMARKS_LEARNED, .choices = landmark_maps,
+     .unit = "",
+     .help = "What is averaged over a piece: learned, a linear map and a norm of queries and keys; "
+             "mean, queries and keys as they are. Kinds lara and eva."},
+    {KEY(attention, draws), .min = 1, .max = 64, .number = 1, .unit = "samples",
+     .help = "Samples of a query (ra) or of a landmark (lara) in training; evaluation has none of "
+             "their noise."},
+    {KEY(attention, antithetic), .number = 0, .unit = "",
+     .help = "Draws come in pairs mu + noise, mu - noise. Only for kind lara, with even draws."},
+    {KEY(attention, weights), .number = RFA_WEIGHTS_SPECIFIC, .choices = proposal_weights,
+     .unit = "",
+     .help = "How proposals share a query (Zheng et al. 2022, section 4): balance, the balance "
+             "heuristic; specific, with specificity times how much a query prefers a landmark; "
+             "biased, times exp(q . mu). Only for kind lara."},
+    {KEY(attention, specificity), .max = 100, .number = 1, .unit = "",
+     .help = "Of specific weights: 1, or 2 for images (Zheng et al. 2022). Only for kind lara."},
+    {KEY(attention, window), .min = 1, .max = 65536, .number = 64, .unit = "tokens",
+     .help = "Blocks within which attention is exact. Only for kind eva."},
 
     {KEY(parallel, sequence), .max = 65536, .number = 0, .neutral = true, .unit = "ranks",
      .help = "Ranks that share one sequence; it divides the number of ranks, and the other factor "

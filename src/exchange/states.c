@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "exchange/element.h"
 #include "exchange/partition.h"
 #include "exchange/tree.h"
 
@@ -23,16 +24,27 @@ struct rfa_exchange {
     int *first;      // [P + 1]: rank p's subtrees are leaves [first[p], first[p + 1]) of above
     int most;        // subtrees of the rank that has most
     int *mpi_counts; // [4][P]: counts and displacements on the own and on the owner's side
-    ptrdiff_t room;  // columns that the buffers hold; the same on all ranks
-    double *wire;    // [P] x [own.roots][slice], packed; unused with one subtree
-    double *nodes;   // [above.leaves][slice]: this rank's columns of all subtrees
+    ptrdiff_t room, columns; // that the buffers hold: of a piece, of a slice; same on all ranks
+    double *wire;            // [P] x [own.roots][slice], packed; unused with one subtree
+    double *nodes;           // [above.leaves][slice]: this rank's columns of all subtrees
     rfa_exchange_cost cost;
 };
 
-// Columns [slice(q), slice(q + 1)) of n belong to rank q.
-static ptrdiff_t slice(const rfa_exchange *x, ptrdiff_t n, int q)
+// A run of columns that goes through one call: of the rows, and of each only the first n.
+typedef struct {
+    double *leaves;
+    ptrdiff_t stride, n, unit;
+} run;
+
+// Columns [slice(q), slice(q + 1)) belong to rank q: whole elements.
+static ptrdiff_t slice(const rfa_exchange *x, const run *at, int q)
 {
-    return n * q / x->comm.size;
+    return at->n / at->unit * q / x->comm.size * at->unit;
+}
+
+static void sweep_own(const rfa_exchange *x, rfa_sweep sweep, bool suffix, bool open, const run *at)
+{
+    rfa_tree_sweep(&x->own, sweep, suffix, open, at->leaves, at->stride, at->n, at->unit);
 }
 
 static void sort_out_plans(rfa_exchange *x, int *bounds, int segments)
@@ -179,7 +191,7 @@ static void free_buffers(rfa_exchange *x)
     rfa_free(x->wire);
     rfa_free(x->nodes);
     x->wire = x->nodes = NULL;
-    x->room = 0;
+    x->room = x->columns = 0;
 }
 
 void rfa_exchange_destroy(rfa_exchange **exchange)
@@ -199,14 +211,15 @@ void rfa_exchange_destroy(rfa_exchange **exchange)
     *exchange = NULL;
 }
 
-// Buffers for pieces of n columns; all ranks grow at the same call. Collective.
-static rfa_status reserve(rfa_exchange *x, ptrdiff_t n)
+// Buffers for pieces of up to n columns in elements of unit; all ranks grow at the same call.
+// Collective.
+static rfa_status reserve(rfa_exchange *x, ptrdiff_t n, ptrdiff_t unit)
 {
-    if (n <= x->room) {
+    const ptrdiff_t columns = (n / unit / x->comm.size + 1) * unit;
+    if (n <= x->room && columns <= x->columns) {
         return RFA_OK;
     }
     free_buffers(x);
-    const ptrdiff_t columns = n / x->comm.size + 1;
     rfa_status status = rfa_fault("exchange.memory", &x->comm, RFA_ERR_MEMORY);
     if (status == RFA_OK && x->own.roots != 1) {
         status = rfa_alloc(&x->wire, n * x->own.roots, sizeof *x->wire, "exchange buffer");
@@ -221,131 +234,173 @@ static rfa_status reserve(rfa_exchange *x, ptrdiff_t n)
         return status;
     }
     x->room = n;
+    x->columns = columns;
     return RFA_OK;
 }
 
 // Copies between the roots' rows of leaves and wire, where the columns of each owner are together.
-static void
-pack(const rfa_exchange *x, bool suffix, double *leaves, ptrdiff_t size, ptrdiff_t n, bool back)
+static void pack(const rfa_exchange *x, bool suffix, const run *at, bool back)
 {
     double *wire = x->wire;
     RFA_ASSERT(wire);
     for (int q = 0; q < x->comm.size; q++) {
-        const ptrdiff_t begin = slice(x, n, q), columns = slice(x, n, q + 1) - begin;
+        const ptrdiff_t begin = slice(x, at, q), columns = slice(x, at, q + 1) - begin;
         for (int k = 0; k < x->own.roots; k++) {
-            double *row = leaves + rfa_tree_slot(&x->own, suffix, k) * size + begin;
+            double *row = at->leaves + rfa_tree_slot(&x->own, suffix, k) * at->stride + begin;
             memcpy(back ? row : wire, back ? wire : row, (size_t)columns * sizeof *row);
             wire += columns;
         }
     }
 }
 
-// n columns through the owners: each gets its slice of all subtree sums, folds, and answers.
-static void
-run_transposed(rfa_exchange *x, rfa_exchange_kind kind, double *leaves, ptrdiff_t size, ptrdiff_t n)
+// Through the owners: each gets its slice of all subtree sums, folds, and answers.
+static void run_transposed(rfa_exchange *x, rfa_exchange_kind kind, const run *at)
 {
     const int P = x->comm.size, r = x->comm.rank, roots = x->own.roots;
     const bool suffix = kind != RFA_PREFIX; // totals rise to the first row
-    const ptrdiff_t mine = slice(x, n, r + 1) - slice(x, n, r);
-    int *count = x->mpi_counts, *at = count + P, *owner_count = at + P, *owner_at = owner_count + P;
+    const ptrdiff_t mine = slice(x, at, r + 1) - slice(x, at, r);
+    int *count = x->mpi_counts, *first = count + P, *owner_count = first + P,
+        *owner_first = owner_count + P;
     for (int q = 0; q < P; q++) {
-        count[q] = rfa_int(roots * (slice(x, n, q + 1) - slice(x, n, q)));
-        at[q] = rfa_int(roots * slice(x, n, q));
+        count[q] = rfa_int(roots * (slice(x, at, q + 1) - slice(x, at, q)));
+        first[q] = rfa_int(roots * slice(x, at, q));
         owner_count[q] = rfa_int((x->first[q + 1] - x->first[q]) * mine);
-        owner_at[q] = rfa_int(x->first[q] * mine);
+        owner_first[q] = rfa_int(x->first[q] * mine);
     }
-    rfa_tree_sweep(&x->own, RFA_SWEEP_UP, suffix, false, leaves, size, n);
+    sweep_own(x, RFA_SWEEP_UP, suffix, false, at);
     // The row of a single root is its own wire.
     double *wire = x->wire;
     if (roots == 1) {
-        wire = leaves + rfa_tree_slot(&x->own, suffix, 0) * size;
+        wire = at->leaves + rfa_tree_slot(&x->own, suffix, 0) * at->stride;
     } else {
-        pack(x, suffix, leaves, size, n, false);
+        pack(x, suffix, at, false);
     }
     double start = rfa_now();
-    MPI_Alltoallv(wire, count, at, MPI_DOUBLE, x->nodes, owner_count, owner_at, MPI_DOUBLE,
+    MPI_Alltoallv(wire, count, first, MPI_DOUBLE, x->nodes, owner_count, owner_first, MPI_DOUBLE,
                   x->comm.comm);
     x->cost.seconds += rfa_now() - start;
     x->cost.messages += 2 * (int64_t)(P - 1);
-    x->cost.bytes_sent += roots * (n - mine) * (int64_t)sizeof *wire;
+    x->cost.bytes_sent += roots * (at->n - mine) * (int64_t)sizeof *wire;
     if (kind == RFA_TOTAL) {
-        rfa_tree_sweep(&x->above, RFA_SWEEP_UP, suffix, true, x->nodes, mine, mine);
+        rfa_tree_sweep(&x->above, RFA_SWEEP_UP, suffix, true, x->nodes, mine, mine, at->unit);
         for (int q = 0; q < P; q++) {
-            count[q] = rfa_int(slice(x, n, q + 1) - slice(x, n, q));
-            at[q] = rfa_int(slice(x, n, q));
+            count[q] = rfa_int(slice(x, at, q + 1) - slice(x, at, q));
+            first[q] = rfa_int(slice(x, at, q));
         }
         start = rfa_now();
-        MPI_Allgatherv(x->nodes, count[r], MPI_DOUBLE, leaves, count, at, MPI_DOUBLE, x->comm.comm);
+        MPI_Allgatherv(x->nodes, count[r], MPI_DOUBLE, at->leaves, count, first, MPI_DOUBLE,
+                       x->comm.comm);
         x->cost.seconds += rfa_now() - start;
         x->cost.bytes_sent += (P - 1) * mine * (int64_t)sizeof *wire;
         return;
     }
-    rfa_tree_sweep(&x->above, RFA_SWEEP_BOTH, suffix, true, x->nodes, mine, mine);
+    rfa_tree_sweep(&x->above, RFA_SWEEP_BOTH, suffix, true, x->nodes, mine, mine, at->unit);
     start = rfa_now();
-    MPI_Alltoallv(x->nodes, owner_count, owner_at, MPI_DOUBLE, wire, count, at, MPI_DOUBLE,
+    MPI_Alltoallv(x->nodes, owner_count, owner_first, MPI_DOUBLE, wire, count, first, MPI_DOUBLE,
                   x->comm.comm);
     x->cost.seconds += rfa_now() - start;
     x->cost.bytes_sent += (x->above.leaves - roots) * mine * (int64_t)sizeof *wire;
     if (roots != 1) {
-        pack(x, suffix, leaves, size, n, true);
+        pack(x, suffix, at, true);
     }
-    rfa_tree_sweep(&x->own, RFA_SWEEP_DOWN, suffix, r == (suffix ? P - 1 : 0), leaves, size, n);
+    sweep_own(x, RFA_SWEEP_DOWN, suffix, r == (suffix ? P - 1 : 0), at);
 }
 
-// n columns by the library's scan or reduction of whole ranks, in place in the root's row.
-static void
-run_exscan(rfa_exchange *x, rfa_exchange_kind kind, double *leaves, ptrdiff_t size, ptrdiff_t n)
+// Of MPI: in is what lies farther from the reader, also on the reversed communicator.
+static void combine(void *in, void *inout, int *count, MPI_Datatype *type)
 {
-    const bool suffix = kind != RFA_PREFIX;
+    int bytes = 0;
+    MPI_Type_size(*type, &bytes);
+    rfa_element_combine(inout, in, inout, *count, bytes / (int)sizeof(double));
+}
+
+// One element is one datatype: no library then cuts it.
+static void scan_elements(double *x, ptrdiff_t count, ptrdiff_t unit, bool total, MPI_Comm comm)
+{
+    MPI_Datatype element;
+    MPI_Op op;
+    MPI_Type_contiguous(rfa_int(unit), MPI_DOUBLE, &element);
+    MPI_Type_commit(&element);
+    MPI_Op_create(combine, 0, &op);
+    if (total) {
+        MPI_Allreduce(MPI_IN_PLACE, x, rfa_int(count), element, op, comm);
+    } else {
+        MPI_Exscan(MPI_IN_PLACE, x, rfa_int(count), element, op, comm);
+    }
+    MPI_Op_free(&op);
+    MPI_Type_free(&element);
+}
+
+// By the library's scan or reduction of whole ranks, in place in the root's row.
+static void run_exscan(rfa_exchange *x, rfa_exchange_kind kind, const run *at)
+{
+    const bool suffix = kind != RFA_PREFIX, total = kind == RFA_TOTAL;
     const int P = x->comm.size;
-    rfa_tree_sweep(&x->own, RFA_SWEEP_UP, suffix, false, leaves, size, n);
-    double *sum = leaves + rfa_tree_slot(&x->own, suffix, 0) * size;
+    sweep_own(x, RFA_SWEEP_UP, suffix, false, at);
+    double *sum = at->leaves + rfa_tree_slot(&x->own, suffix, 0) * at->stride;
+    const rfa_comm *comm = suffix ? &x->reversed : &x->comm;
     const double start = rfa_now();
-    if (kind == RFA_TOTAL) {
-        MPI_Allreduce(MPI_IN_PLACE, sum, rfa_int(n), MPI_DOUBLE, MPI_SUM, x->comm.comm);
-        x->cost.seconds += rfa_now() - start;
+    if (at->unit > 1) {
+        scan_elements(sum, at->n / at->unit, at->unit, total, comm->comm);
+    } else if (total) {
+        MPI_Allreduce(MPI_IN_PLACE, sum, rfa_int(at->n), MPI_DOUBLE, MPI_SUM, x->comm.comm);
+    } else {
+        MPI_Exscan(MPI_IN_PLACE, sum, rfa_int(at->n), MPI_DOUBLE, MPI_SUM, comm->comm);
+    }
+    x->cost.seconds += rfa_now() - start;
+    if (total) {
         // What the best algorithm needs, a reduce-scatter and an allgather: the library's own count
         // is hidden.
         x->cost.messages += 2 * (int64_t)(P - 1);
-        x->cost.bytes_sent += 2 * (P - 1) * n * (int64_t)sizeof *sum / P;
+        x->cost.bytes_sent += 2 * (P - 1) * at->n * (int64_t)sizeof *sum / P;
         return;
     }
-    const rfa_comm *comm = suffix ? &x->reversed : &x->comm;
-    MPI_Exscan(MPI_IN_PLACE, sum, rfa_int(n), MPI_DOUBLE, MPI_SUM, comm->comm);
-    x->cost.seconds += rfa_now() - start;
     if (comm->rank < P - 1) {
         x->cost.messages += 1;
-        x->cost.bytes_sent += n * (int64_t)sizeof *sum;
+        x->cost.bytes_sent += at->n * (int64_t)sizeof *sum;
     }
     // The first rank's row is undefined now: open makes it the identity.
-    rfa_tree_sweep(&x->own, RFA_SWEEP_DOWN, suffix, comm->rank == 0, leaves, size, n);
+    sweep_own(x, RFA_SWEEP_DOWN, suffix, comm->rank == 0, at);
+}
+
+rfa_status rfa_exchange_rows_run(rfa_exchange *exchange,
+                                 rfa_exchange_kind kind,
+                                 double *leaves,
+                                 rfa_exchange_rows rows)
+{
+    RFA_ASSERT(rows.size >= 0 && rows.stride >= rows.size && rows.size % rows.unit == 0);
+    if (exchange->comm.size == 1) {
+        const run all = {leaves, rows.stride, rows.size, rows.unit};
+        const rfa_sweep sweep = kind == RFA_TOTAL ? RFA_SWEEP_UP : RFA_SWEEP_BOTH;
+        sweep_own(exchange, sweep, kind != RFA_PREFIX, true, &all);
+        return RFA_OK;
+    }
+    const bool forced = exchange->algorithm == RFA_EXCHANGE_EXSCAN;
+    const bool transposed =
+        rows.unit > 1 ? !forced : rfa_exchange_choice(exchange, kind) == RFA_EXCHANGE_TRANSPOSED;
+    ptrdiff_t piece = transposed ? PIECE / exchange->most : PIECE;
+    piece = (piece / rows.unit + (piece < rows.unit)) * rows.unit;
+    piece = piece < rows.size ? piece : rows.size;
+    if (transposed) {
+        RFA_TRY(reserve(exchange, piece, rows.unit));
+    }
+    exchange->cost.calls++;
+    for (ptrdiff_t at = 0; at < rows.size; at += piece) {
+        const ptrdiff_t n = rows.size - at < piece ? rows.size - at : piece;
+        const run part = {leaves + at, rows.stride, n, rows.unit};
+        if (transposed) {
+            run_transposed(exchange, kind, &part);
+        } else {
+            run_exscan(exchange, kind, &part);
+        }
+    }
+    return RFA_OK;
 }
 
 rfa_status
 rfa_exchange_run(rfa_exchange *exchange, rfa_exchange_kind kind, double *leaves, ptrdiff_t size)
 {
-    RFA_ASSERT(size >= 0);
-    if (exchange->comm.size == 1) {
-        const rfa_sweep sweep = kind == RFA_TOTAL ? RFA_SWEEP_UP : RFA_SWEEP_BOTH;
-        rfa_tree_sweep(&exchange->own, sweep, kind != RFA_PREFIX, true, leaves, size, size);
-        return RFA_OK;
-    }
-    const bool transposed = rfa_exchange_choice(exchange, kind) == RFA_EXCHANGE_TRANSPOSED;
-    ptrdiff_t piece = transposed ? PIECE / exchange->most : PIECE;
-    piece = piece < size ? piece : size;
-    if (transposed) {
-        RFA_TRY(reserve(exchange, piece));
-    }
-    exchange->cost.calls++;
-    for (ptrdiff_t at = 0; at < size; at += piece) {
-        const ptrdiff_t n = size - at < piece ? size - at : piece;
-        if (transposed) {
-            run_transposed(exchange, kind, leaves + at, size, n);
-        } else {
-            run_exscan(exchange, kind, leaves + at, size, n);
-        }
-    }
-    return RFA_OK;
+    return rfa_exchange_rows_run(exchange, kind, leaves, (rfa_exchange_rows){size, size, 1});
 }
 
 rfa_exchange_algorithm rfa_exchange_choice(const rfa_exchange *exchange, rfa_exchange_kind kind)

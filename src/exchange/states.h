@@ -37,17 +37,33 @@ RFA_NODISCARD rfa_status rfa_exchange_create(rfa_exchange **out,
                                              rfa_exchange_algorithm algorithm);
 void rfa_exchange_destroy(rfa_exchange **exchange); // NULL-safe, sets *exchange to NULL. Collective
 
-// leaves [own segments][size], this rank's segments in ascending order. PREFIX and SUFFIX replace
+// What a row of numbers is made of, and how rows stand in memory.
+typedef struct {
+    ptrdiff_t size;   // numbers of a row
+    ptrdiff_t stride; // from one leaf's row to the next, >= size
+    ptrdiff_t unit;   // 1: sums; else scaled elements of unit numbers (exchange/element.h)
+} rfa_exchange_rows;
+
+// leaves [own segments][stride], this rank's segments in ascending order. PREFIX and SUFFIX replace
 // each leaf by the sum of all leaves before (after) it, TOTAL replaces leaves[0 .. size) by the sum
-// of all (the rest is undefined). Identity: zeros. Errors: RFA_ERR_MEMORY, agreed. Collective over
-// sequence, size the same on all its ranks; any size >= 0, also beyond 2^31 bytes.
+// of all (the rest is undefined). Scaled elements are combined as a reader at the end (SUFFIX: at
+// the beginning) of the sequence so far sees them; in a TOTAL none decays (L = 0). Identity: zeros,
+// or empty elements. Errors: RFA_ERR_MEMORY, agreed. Collective over sequence, rows the same on all
+// its ranks; any size >= 0, also beyond 2^31 bytes.
 // Bytes sent a rank with one subtree a rank: exscan size * 8; transposed 2 (P-1)/P size * 8.
+RFA_NODISCARD rfa_status rfa_exchange_rows_run(rfa_exchange *exchange,
+                                               rfa_exchange_kind kind,
+                                               double *leaves,
+                                               rfa_exchange_rows rows);
+
+// The same for sums of size numbers that stand one after another.
 RFA_NODISCARD rfa_status rfa_exchange_run(rfa_exchange *exchange,
                                           rfa_exchange_kind kind,
                                           double *leaves,
                                           ptrdiff_t size);
 
-// The algorithm that a kind takes after AUTO is resolved; never AUTO.
+// The algorithm that sums of a kind take after AUTO is resolved; never AUTO. For scaled elements
+// AUTO is transposed: libraries have split or swapped operands of own operations.
 rfa_exchange_algorithm rfa_exchange_choice(const rfa_exchange *exchange, rfa_exchange_kind kind);
 
 // True when every kind gives bits that do not depend on the rank count. Forced exscan for totals or

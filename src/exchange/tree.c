@@ -1,6 +1,7 @@
 #include "exchange/tree.h"
 
 #include "base/mem.h"
+#include "exchange/element.h"
 
 #include <string.h>
 
@@ -85,72 +86,69 @@ int rfa_tree_slot(const rfa_tree *tree, bool suffix, int k)
     return suffix ? tree->root[k] : tree->root[k + 1] - 1;
 }
 
-// The one operation of the tree: left stands before right in the sequence. Sums commute, but no
-// caller may rely on it.
-static inline double combine(double left, double right)
-{
-    return left + right;
-}
+// What a sweep works on: sums, or with unit > 1 scaled elements, of n columns.
+typedef struct {
+    bool suffix, open;
+    ptrdiff_t stride, n, unit;
+} columns;
 
 // into is the right row for prefixes, else the left row.
-static void step_up(double *restrict left, double *restrict right, bool suffix, ptrdiff_t n)
+static void step_up(double *restrict left, double *restrict right, const columns *c)
 {
-    if (suffix) {
-        for (ptrdiff_t i = 0; i < n; i++) {
-            left[i] = combine(left[i], right[i]);
-        }
-    } else {
-        for (ptrdiff_t i = 0; i < n; i++) {
-            right[i] = combine(left[i], right[i]);
-        }
+    double *into = c->suffix ? left : right;
+    if (c->unit > 1) {
+        rfa_element_combine(into, c->suffix ? right : left, into, c->n / c->unit, c->unit);
+        return;
+    }
+    const double *from = c->suffix ? right : left;
+    for (ptrdiff_t i = 0; i < c->n; i++) {
+        into[i] += from[i];
     }
 }
 
 // near holds the sum of the child that the other child's result includes, far what the parent got:
 // near's child gets the parent's, far's child gets both. empty: what the parent got is the
 // identity.
-static void
-step_down(double *restrict near, double *restrict far, bool suffix, bool empty, ptrdiff_t n)
+static void step_down(double *restrict near, double *restrict far, bool empty, const columns *c)
 {
     if (empty) {
-        memcpy(far, near, (size_t)n * sizeof *far);
-    } else if (suffix) {
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double sum = near[i], outer = far[i];
-            near[i] = outer;
-            far[i] = combine(sum, outer);
-        }
+        memcpy(far, near, (size_t)c->n * sizeof *far);
+    } else if (c->unit > 1) {
+        rfa_element_step(near, far, c->n / c->unit, c->unit);
     } else {
-        for (ptrdiff_t i = 0; i < n; i++) {
+        for (ptrdiff_t i = 0; i < c->n; i++) {
             const double sum = near[i], outer = far[i];
             near[i] = outer;
-            far[i] = combine(outer, sum);
+            far[i] = outer + sum;
         }
     }
 }
 
-static void block_up(const rfa_tree *tree, bool suffix, double *rows, ptrdiff_t stride, ptrdiff_t n)
+static void block_up(const rfa_tree *tree, double *rows, const columns *c)
 {
     for (int s = 0; s < tree->steps; s++) {
         const rfa_tree_step at = tree->step[s];
-        const int left = suffix ? at.first : at.mid - 1;
-        const int right = suffix ? at.mid : at.end - 1;
-        step_up(rows + left * stride, rows + right * stride, suffix, n);
+        const int left = c->suffix ? at.first : at.mid - 1;
+        const int right = c->suffix ? at.mid : at.end - 1;
+        step_up(rows + left * c->stride, rows + right * c->stride, c);
     }
 }
 
-static void block_down(
-    const rfa_tree *tree, bool suffix, bool open, double *rows, ptrdiff_t stride, ptrdiff_t n)
+static void block_down(const rfa_tree *tree, double *rows, const columns *c)
 {
     for (int s = tree->steps - 1; s >= 0; s--) {
         const rfa_tree_step at = tree->step[s];
-        const bool empty = open && (suffix ? at.end == tree->leaves : at.first == 0);
-        const int near = suffix ? at.mid : at.mid - 1;
-        const int far = suffix ? at.first : at.end - 1;
-        step_down(rows + near * stride, rows + far * stride, suffix, empty, n);
+        const bool empty = c->open && (c->suffix ? at.end == tree->leaves : at.first == 0);
+        const int near = c->suffix ? at.mid : at.mid - 1;
+        const int far = c->suffix ? at.first : at.end - 1;
+        step_down(rows + near * c->stride, rows + far * c->stride, empty, c);
     }
-    if (open) {
-        memset(rows + (suffix ? tree->leaves - 1 : 0) * stride, 0, (size_t)n * sizeof *rows);
+    if (c->open) {
+        double *first = rows + (c->suffix ? tree->leaves - 1 : 0) * c->stride;
+        memset(first, 0, (size_t)c->n * sizeof *rows);
+        if (c->unit > 1) {
+            rfa_element_clear(first, c->n / c->unit, c->unit);
+        }
     }
 }
 
@@ -160,20 +158,23 @@ void rfa_tree_sweep(const rfa_tree *tree,
                     bool open,
                     double *rows,
                     ptrdiff_t stride,
-                    ptrdiff_t n)
+                    ptrdiff_t n,
+                    ptrdiff_t unit)
 {
+    RFA_ASSERT(n % unit == 0);
     ptrdiff_t block = CACHED / tree->leaves;
     block = block < BLOCK_MIN ? BLOCK_MIN : block > BLOCK_MAX ? BLOCK_MAX : block;
+    block = (block + unit - 1) / unit * unit;
     const ptrdiff_t blocks = (n + block - 1) / block;
 #pragma omp parallel for schedule(static) if (blocks > 8)
     for (ptrdiff_t b = 0; b < blocks; b++) {
-        const ptrdiff_t begin = b * block;
-        const ptrdiff_t columns = n - begin < block ? n - begin : block;
+        const ptrdiff_t begin = b * block, left = n - begin;
+        const columns c = {suffix, open, stride, left < block ? left : block, unit};
         if (sweep & RFA_SWEEP_UP) {
-            block_up(tree, suffix, rows + begin, stride, columns);
+            block_up(tree, rows + begin, &c);
         }
         if (sweep & RFA_SWEEP_DOWN) {
-            block_down(tree, suffix, open, rows + begin, stride, columns);
+            block_down(tree, rows + begin, &c);
         }
     }
 }

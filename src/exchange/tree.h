@@ -45,14 +45,17 @@ int rfa_tree_slot(const rfa_tree *tree, bool suffix, int k);
 // other rows hold inner sums. DOWN, after UP: each root's row holds its exclusive prefix (suffix),
 // and each row becomes the one of its leaf. open: the sequence begins (ends) with this tree, so
 // that the prefix of its first (suffix of its last) root is the identity, whatever its row holds;
-// the identity is never added, and is written as zeros. Local; reads and writes each row once a
-// direction, BOTH once in all; columns are shared among OpenMP threads.
+// the identity is never added, and is written as zeros or empty elements. unit: 1 for sums, else
+// the columns are scaled elements of unit numbers (exchange/element.h), and n is a multiple of it.
+// Local; reads and writes each row once a direction, BOTH once in all; columns are shared among
+// OpenMP threads.
 void rfa_tree_sweep(const rfa_tree *tree,
                     rfa_sweep sweep,
                     bool suffix,
                     bool open,
                     double *rows,
                     ptrdiff_t stride,
-                    ptrdiff_t n);
+                    ptrdiff_t n,
+                    ptrdiff_t unit);
 
 #endif

@@ -1,28 +1,30 @@
 #include "features/pool.h"
 
+#include "features/draw.h"
 #include "rng/rng.h"
 
 #include <stdbool.h>
 
-rfa_status rfa_pool_create(
-    rfa_pool *pool, uint64_t seed, ptrdiff_t matrices, ptrdiff_t projections, ptrdiff_t width)
+rfa_status rfa_pool_create(rfa_pool *pool,
+                           rfa_rows_kind kind,
+                           uint64_t seed,
+                           ptrdiff_t matrices,
+                           ptrdiff_t projections,
+                           ptrdiff_t width)
 {
     const ptrdiff_t size = projections * width;
     *pool =
         (rfa_pool){.matrices = matrices, .projections = projections, .width = width, .seed = seed};
-    double *normals = NULL;
+    double *work = NULL;
     rfa_status status = rfa_alloc(&pool->w, matrices * size, sizeof *pool->w, "projection pool");
     if (status == RFA_OK) {
-        status = rfa_alloc(&normals, size, sizeof *normals, "projection");
+        status = rfa_alloc(&work, rfa_draw_work(width), sizeof *work, "projection");
     }
     for (ptrdiff_t m = 0; status == RFA_OK && m < matrices; m++) {
         const rfa_rng stream = rfa_rng_stream(seed, RFA_RNG_POOL, (uint32_t)m, 0);
-        rfa_rng_normals(normals, &stream, size);
-        for (ptrdiff_t i = 0; i < size; i++) {
-            pool->w[m * size + i] = (rfa_real)normals[i];
-        }
+        rfa_draw_rows(pool->w + m * size, kind, &stream, projections, width, work);
     }
-    rfa_free(normals);
+    rfa_free(work);
     return status;
 }
 

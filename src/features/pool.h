@@ -4,6 +4,7 @@
 #ifndef RFA_FEATURES_POOL_H
 #define RFA_FEATURES_POOL_H
 
+#include "base/kinds.h"
 #include "base/mem.h"
 #include "tensor/shapes.h"
 
@@ -13,8 +14,13 @@ typedef struct {
     uint64_t seed;
 } rfa_pool;
 
-RFA_NODISCARD rfa_status rfa_pool_create(
-    rfa_pool *pool, uint64_t seed, ptrdiff_t matrices, ptrdiff_t projections, ptrdiff_t width);
+// Matrix m is the rows of kind of stream m of the pool.
+RFA_NODISCARD rfa_status rfa_pool_create(rfa_pool *pool,
+                                         rfa_rows_kind kind,
+                                         uint64_t seed,
+                                         ptrdiff_t matrices,
+                                         ptrdiff_t projections,
+                                         ptrdiff_t width);
 void rfa_pool_destroy(rfa_pool *pool); // idempotent
 
 // index[i] for i < n: distinct matrices of training step step (n <= M), a function of seed and

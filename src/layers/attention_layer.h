@@ -1,10 +1,22 @@
 // Attention of one layer over a batch that is cut into leaves and over ranks: joins features, local
-// kernels and the exchange. A forward is: local for every leaf, exchange once, read for every leaf;
-// a backward is its mirror image. Leaves are independent and may be run by several threads.
+// kernels and the exchange. A forward is, for each round: local for every leaf, exchange once; then
+// read for every leaf. A backward is its mirror image. Leaves are independent and may be run by
+// several threads.
 //
-// Exchanges per layer: rfa bidirectional TOTAL forward, TOTAL backward; rfa causal PREFIX, SUFFIX;
-// B H F (d + 1) doubles each. softmax gathers keys and values (2 N E numbers an example) in each
-// direction, and sums their gradients by a TOTAL.
+// The kinds are rows of one table (layers/attention_impl.h). Exchanges of a layer and step, forward
+// and backward, in bytes that cross before the exchange's own factor (exchange/states.h), with B
+// examples, S = 8 (2 + F (d + 1)) bytes a state:
+//
+//   kind                       forward                       backward
+//   rfa, elu, performer        TOTAL    B H S                TOTAL    B H S
+//     oprf map, in addition    TOTAL    B H 8 (2 + 2 d)      none
+//     causal                   PREFIX   B H S                SUFFIX   B H S
+//     direction both           PREFIX and SUFFIX, half each  the same
+//   softmax, ra                B gathers of 4 N 2 E          the same, and B TOTALs of 8 N 2 E
+//   lara, C landmarks,         TOTAL    B H 8 C 2 d          TOTAL    B H 8 J (2 d + 2) and more
+//     J draws of them          TOTAL    B H 8 J (d + 3)      TOTAL    B H 8 C 2 d
+//   eva, C chunks              as lara with J = C, and a halo of at most 2 windows of keys and
+//   values
 #ifndef RFA_LAYERS_ATTENTION_LAYER_H
 #define RFA_LAYERS_ATTENTION_LAYER_H
 
@@ -21,40 +33,93 @@ typedef struct {
     const ptrdiff_t *lengths; // [examples] tokens of the whole example
     const rfa_real *mask;     // [rows]
     ptrdiff_t rows, longest_leaf, longest_example; // rows: of this rank; of a leaf; of all segments
+    int64_t first; // place of the first example in the batch of all ranks
 } rfa_plan;
 
 typedef struct {
     rfa_attention_kind kind;
+    ptrdiff_t layers, width, heads; // L, E, H
+    int segments;                   // G
+    uint64_t seed;
     bool causal;
-    ptrdiff_t width, heads; // E, H
-    int segments;           // G
-    const rfa_pool *pool;   // borrowed; D comes from it
-    rfa_exchange *exchange; // borrowed
-    const rfa_comm *sequence;
+    rfa_direction direction; // of causal heads; both: the first half of them forward
+    // rfa, elu, performer
+    rfa_map_kind map;
+    bool unit_norm;
+    ptrdiff_t projections, pool; // D, matrices of the pool
+    int64_t redraw;              // training steps that take the same matrices; 0: all steps
+    rfa_rows_kind rows;
+    rfa_bandwidth_kind bandwidth_kind;
+    double bandwidth; // initial sigma, or 1 / temperature
+    rfa_gate_kind gate;
+    double gate_bias; // initial
+    // ra, lara, eva
+    ptrdiff_t landmarks;      // C
+    bool landmark_map;        // learned landmarks: a linear map and a norm; else means
+    ptrdiff_t draws;          // samples a query (ra), a landmark (lara)
+    bool antithetic;          // lara: draws come in pairs of opposite noise
+    rfa_weights_kind weights; // of lara
+    double specificity;       // of lara's specific weights
+    ptrdiff_t window;         // tokens, of eva
 } rfa_attention_options;
 
-// What all layers share: options and scratch.
+// A tensor of parameters of one layer.
+typedef struct {
+    char name[24];
+    ptrdiff_t rows, columns; // columns 0: a vector
+    rfa_init init;
+    double value;
+    ptrdiff_t at; // elements from the first tensor; each is padded by rfa_padded
+} rfa_attention_tensor;
+
+enum { RFA_ATTENTION_TENSORS = 10 }; // at most
+
+typedef struct rfa_mechanism rfa_mechanism;
+
+// What all layers share: options, projections and scratch.
 typedef struct {
     rfa_attention_options options;
-    double *states;                // [own][size]: states, then adjoints of states
-    rfa_real *dtotal;              // [size] adjoint of the total
-    rfa_real *gathered;            // [longest_example][2 E] keys and values of one example
-    double *gathered_gradient;     // [own][H][longest_example][2 d]
-    ptrdiff_t *counts;             // [P] rows of each rank
-    rfa_exchange_cost gather_cost; // of softmax's gathers
+    const rfa_mechanism *mechanism;
+    rfa_attention_tensor tensor[RFA_ATTENTION_TENSORS];
+    int tensors;
+    ptrdiff_t parameters; // elements of a layer's tensors
+    rfa_pool pool;
+    rfa_exchange *exchange;        // borrowed
+    const rfa_comm *sequence;      // borrowed
+    int64_t step;                  // of the current pass
+    bool training;                 // with noise and this step's projections
+    rfa_exchange_cost gather_cost; // of what does not cross by the exchange
+    void *scratch;                 // of the kind, carved
 } rfa_attention;
 
 // What one layer keeps from its forward for its backward.
 typedef struct {
-    rfa_real *qkv;   // [rows][3 E]: q | k | v, head h at column h d of each
-    rfa_real *out;   // [rows][E]
-    rfa_real *den;   // [H][rows] denominators; softmax: log of the sum of exponentials
-    rfa_real *total; // bidirectional: [size]
-    double *before;  // causal: [own][size]
-    const rfa_real *w[RFA_MOST_HEADS]; // [H] projections of this pass
-    const rfa_real *sigma;             // [H][d] borrowed parameters
-    bool first_only;                   // only the first RFA_ROWS rows of an example are read out
+    ptrdiff_t layer;
+    const rfa_real *parameters; // [attention->parameters] of this layer, borrowed
+    bool first_only;            // only the first RFA_ROWS rows of an example are read out
+    rfa_real *qkv;              // [rows][3 E]: q | k | v, head h at column h d of each
+    rfa_real *out;              // [rows][E]
+    rfa_real *den;              // [H][rows] denominators; softmax: log of the sum of exponentials
+    void *own;                  // of the kind, carved
 } rfa_attention_saved;
+
+// Gradients of one layer over its backward.
+typedef struct {
+    rfa_real *dqkv;       // [rows][3 E] overwritten over the calls
+    const rfa_real *dout; // [rows][E] the gradient of saved->out
+} rfa_attention_gradient;
+
+// Parameters and projections; exchange and sequence are borrowed. Local.
+RFA_NODISCARD rfa_status rfa_attention_create(rfa_attention *attention,
+                                              const rfa_attention_options *options,
+                                              rfa_exchange *exchange,
+                                              const rfa_comm *sequence);
+void rfa_attention_destroy(rfa_attention *attention); // idempotent
+
+// Initial values that the tensors' init can't say, over values [parameters] of a layer. Local.
+RFA_NODISCARD rfa_status rfa_attention_init(rfa_real *values,
+                                            const rfa_attention *attention,
+                                            ptrdiff_t layer);
 
 // Carves scratch and saved arrays for a plan (see rfa_arena: measure first). Local.
 void rfa_attention_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);
@@ -65,16 +130,29 @@ void rfa_attention_carve_saved(rfa_attention_saved *saved,
 // Elements of a thread's workspace.
 ptrdiff_t rfa_attention_work(const rfa_attention *attention, const rfa_plan *plan);
 
-// Leaf by leaf, after saved->qkv is filled. Local.
+// Begins a pass of one layer: what follows from parameters, step and training alone. work: any
+// thread's. Local.
+void rfa_attention_begin(const rfa_attention *attention,
+                         rfa_attention_saved *saved,
+                         rfa_real *work);
+
+// How often local and exchange alternate: 1 or 2.
+int rfa_attention_rounds(const rfa_attention *attention);
+
+// Leaf by leaf, after saved->qkv is filled. x [leaf rows][E]: the layer's input, from which qkv was
+// made. Local.
 void rfa_attention_local(const rfa_attention *attention,
                          rfa_attention_saved *saved,
                          const rfa_plan *plan,
+                         int round,
                          int leaf,
+                         const rfa_real *x,
                          rfa_real *work);
-// Once. works [threads]: workspaces. Collective over sequence.
+// Once a round. works [threads]: workspaces. Collective over sequence.
 RFA_NODISCARD rfa_status rfa_attention_exchange(rfa_attention *attention,
                                                 rfa_attention_saved *saved,
                                                 const rfa_plan *plan,
+                                                int round,
                                                 rfa_real *const *works);
 // How many rows of a leaf are read out: all, or with first_only those around the first token.
 ptrdiff_t rfa_attention_read_rows(const rfa_attention_saved *saved, const rfa_leaf *leaf);
@@ -85,36 +163,42 @@ int64_t rfa_attention_read(const rfa_attention *attention,
                            int leaf,
                            rfa_real *work);
 
-// Mirror image: dout [rows][E] is the gradient of saved->out, dqkv [rows][3 E] is overwritten over
-// the three calls; dsigma [H][d] accumulates, one leaf's array a call.
-void rfa_attention_read_backward(rfa_real *dqkv,
-                                 rfa_real *dsigma,
-                                 const rfa_real *dout,
+// Mirror image, rounds downwards. dparameters [parameters] accumulates, one leaf's array a call.
+void rfa_attention_read_backward(const rfa_attention_gradient *gradient,
+                                 rfa_real *dparameters,
                                  const rfa_attention *attention,
                                  const rfa_attention_saved *saved,
                                  const rfa_plan *plan,
                                  int leaf,
                                  rfa_real *work);
-RFA_NODISCARD rfa_status rfa_attention_exchange_backward(rfa_real *dqkv,
-                                                         const rfa_real *dout,
+RFA_NODISCARD rfa_status rfa_attention_exchange_backward(const rfa_attention_gradient *gradient,
                                                          rfa_attention *attention,
                                                          const rfa_attention_saved *saved,
                                                          const rfa_plan *plan,
+                                                         int round,
                                                          rfa_real *const *works);
-void rfa_attention_local_backward(rfa_real *dqkv,
-                                  rfa_real *dsigma,
-                                  const rfa_real *dout,
+void rfa_attention_local_backward(const rfa_attention_gradient *gradient,
+                                  rfa_real *dparameters,
+                                  const rfa_attention *attention,
+                                  const rfa_attention_saved *saved,
+                                  const rfa_plan *plan,
+                                  int round,
+                                  int leaf,
+                                  rfa_real *work);
+// What reaches the layer's input x [leaf rows][E] not through qkv (a gate): dx accumulates.
+void rfa_attention_input_backward(rfa_real *dx,
+                                  rfa_real *dparameters,
                                   const rfa_attention *attention,
                                   const rfa_attention_saved *saved,
                                   const rfa_plan *plan,
                                   int leaf,
-                                  rfa_real *work);
+                                  const rfa_real *x);
 
 // Flops of the products of one layer's attention for one example of n tokens of which `read` are
 // read out: the definition behind "model flops", which counts nothing twice that is computed twice.
-// rfa, with E = H d: 2 D E a feature map, 2 F E a state or read-out; backward: 2 D E a map, twice
-// as many for the others. softmax: 4 E a pair of tokens forward, 10 E backward (half the pairs when
-// causal).
+// Linear kinds, with E = H d: 2 D E a feature map, 2 F E a state or read-out; backward: 2 D E a
+// map, twice as many for the others. softmax: 4 E a pair of tokens forward, 10 E backward (half the
+// pairs when causal).
 double rfa_attention_flops(const rfa_attention_options *options,
                            ptrdiff_t n,
                            ptrdiff_t read,

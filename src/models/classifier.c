@@ -47,9 +47,15 @@ static rfa_status add_block(rfa_classifier *model, ptrdiff_t layer)
                      part_name(name, layer, "norm1")));
     RFA_TRY(add_linear(table, &at->qkv_w, &at->qkv_b, 3 * o->width, o->width,
                        part_name(name, layer, "attention.qkv")));
-    if (o->attention == RFA_ATTENTION_RFA) {
-        RFA_TRY(rfa_parameters_add(table, &at->sigma, o->width, 0, RFA_INIT_CONSTANT, o->bandwidth,
-                                   "layer%td.attention.sigma", layer));
+    for (int i = 0; i < model->attention.tensors; i++) {
+        const rfa_attention_tensor *tensor = &model->attention.tensor[i];
+        ptrdiff_t offset = 0;
+        RFA_TRY(rfa_parameters_add(table, &offset, tensor->rows, tensor->columns, tensor->init,
+                                   tensor->value, "layer%td.attention.%s", layer, tensor->name));
+        if (i == 0) {
+            at->attention = offset;
+        }
+        RFA_ASSERT(offset == at->attention + tensor->at);
     }
     RFA_TRY(add_linear(table, &at->out_w, &at->out_b, o->width, o->width,
                        part_name(name, layer, "attention.out")));
@@ -84,6 +90,14 @@ static rfa_status create(rfa_classifier *model)
     const rfa_classifier_options *o = &model->options;
     RFA_TRY(rfa_alloc(&model->at.block, o->layers, sizeof *model->at.block, "model"));
     RFA_TRY(rfa_alloc(&model->block, o->layers, sizeof *model->block, "model"));
+    rfa_attention_options attention = o->attention;
+    attention.layers = o->layers;
+    attention.width = o->width;
+    attention.heads = o->heads;
+    attention.segments = o->segments;
+    attention.seed = o->seed;
+    RFA_ASSERT(o->layers <= RFA_MOST_LAYERS && o->heads <= RFA_MOST_HEADS);
+    RFA_TRY(rfa_attention_create(&model->attention, &attention, model->exchange, model->sequence));
     RFA_TRY(add_parameters(model));
     RFA_TRY(rfa_alloc(&model->values, model->table.size, sizeof *model->values, "parameters"));
     RFA_TRY(rfa_parameters_init(model->values, &model->table, o->seed));
@@ -92,25 +106,14 @@ static rfa_status create(rfa_classifier *model)
             rfa_alloc(&model->sinusoids, o->max_length * o->width, sizeof(rfa_real), "positions"));
         rfa_sinusoids(model->sinusoids, o->max_length, o->width);
     }
-    if (o->attention == RFA_ATTENTION_RFA) {
-        RFA_TRY(
-            rfa_pool_create(&model->pool, o->seed, o->pool, o->projections, o->width / o->heads));
-    }
-    RFA_ASSERT(o->layers <= RFA_MOST_LAYERS && o->heads <= RFA_MOST_HEADS);
-    RFA_ASSERT(!(o->causal && o->pooling == RFA_POOLING_FIRST));
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
-        model->block[layer].attention.first_only = rfa_classifier_is_cut(o, layer);
+        rfa_attention_saved *saved = &model->block[layer].attention;
+        rfa_real *values = model->values + model->at.block[layer].attention;
+        RFA_TRY(rfa_attention_init(values, &model->attention, layer));
+        saved->layer = layer;
+        saved->parameters = values;
+        saved->first_only = rfa_classifier_is_cut(o, layer);
     }
-    model->attention.options = (rfa_attention_options){
-        .kind = o->attention,
-        .causal = o->causal,
-        .width = o->width,
-        .heads = o->heads,
-        .segments = o->segments,
-        .pool = &model->pool,
-        .exchange = model->exchange,
-        .sequence = model->sequence,
-    };
     model->threads = omp_get_max_threads();
     RFA_TRY(rfa_alloc(&model->scratch, model->threads, sizeof *model->scratch, "scratch"));
     RFA_TRY(rfa_alloc(&model->works, model->threads, sizeof *model->works, "scratch"));
@@ -151,7 +154,7 @@ void rfa_classifier_destroy(rfa_classifier **out)
     rfa_free(model->arena.base);
     rfa_free(model->works);
     rfa_free(model->scratch);
-    rfa_pool_destroy(&model->pool);
+    rfa_attention_destroy(&model->attention);
     rfa_free(model->sinusoids);
     rfa_free(model->values);
     rfa_parameters_destroy(&model->table);
@@ -178,6 +181,7 @@ static void carve_scratch(rfa_classifier *model, rfa_arena *arena)
         scratch->dw2 = rfa_carve(arena, o->classes * o->head, sizeof(rfa_real));
         scratch->db = rfa_carve(arena, widest, sizeof(rfa_real));
         scratch->db2 = rfa_carve(arena, widest, sizeof(rfa_real));
+        scratch->da = rfa_carve(arena, model->attention.parameters, sizeof(rfa_real));
         scratch->work = rfa_carve(arena, work, sizeof(rfa_real));
         model->works[t] = scratch->work;
     }
@@ -235,6 +239,7 @@ rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
         .lengths = batch->length,
         .mask = batch->mask,
         .rows = batch->rows,
+        .first = batch->first,
         .longest_leaf = RFA_ROWS,
         .longest_example = RFA_ROWS,
     };
@@ -255,7 +260,8 @@ rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
 
 bool rfa_classifier_is_cut(const rfa_classifier_options *options, ptrdiff_t layer)
 {
-    return options->pooling == RFA_POOLING_FIRST && layer + 1 == options->layers;
+    return options->pooling == RFA_POOLING_FIRST && layer + 1 == options->layers &&
+           !options->attention.causal;
 }
 
 const rfa_parameters *rfa_classifier_table(const rfa_classifier *model)
@@ -270,7 +276,7 @@ rfa_real *rfa_classifier_values(rfa_classifier *model)
 
 const rfa_pool *rfa_classifier_pool(const rfa_classifier *model)
 {
-    return &model->pool;
+    return &model->attention.pool;
 }
 
 const rfa_real *rfa_classifier_logits(const rfa_classifier *model)

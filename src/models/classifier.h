@@ -4,8 +4,7 @@
 #define RFA_MODELS_CLASSIFIER_H
 
 #include "base/kinds.h"
-#include "exchange/states.h"
-#include "features/pool.h"
+#include "layers/attention_layer.h"
 #include "models/parameters.h"
 #include "tasks/batch.h"
 
@@ -16,11 +15,9 @@ typedef struct {
     rfa_positions positions;
     rfa_pooling pooling;
     double dropout; // after the embedding, on both residuals, inside the feed-forward
-    rfa_attention_kind attention;
-    bool causal;
-    ptrdiff_t projections, pool; // D, matrices of the pool
-    double bandwidth;            // initial sigma
-    int segments;                // G
+    rfa_attention_options
+        attention; // its layers, width, heads, segments and seed are set from here
+    int segments;  // G
     uint64_t seed;
 } rfa_classifier_options;
 
@@ -36,21 +33,22 @@ void rfa_classifier_destroy(rfa_classifier **out); // NULL-safe, sets *out to NU
 const rfa_parameters *rfa_classifier_table(const rfa_classifier *model);
 rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned by the model
 
-// The projections of all heads; empty for softmax.
+// The projections of all heads; empty where there are none.
 const rfa_pool *rfa_classifier_pool(const rfa_classifier *model);
 
-// Logits [examples][classes] of a batch, on every rank of the sequence. step >= 1: training step
-// step, with dropout and that step's projections; 0: evaluation. Collective over sequence.
+// Logits [examples][classes] of a batch, on every rank of the sequence. training: step step >= 1,
+// with dropout, noise and that step's projections; else an evaluation after step step. Collective
+// over sequence.
 RFA_NODISCARD rfa_status rfa_classifier_forward(rfa_classifier *model,
                                                 const rfa_batch *batch,
-                                                int64_t step);
+                                                int64_t step,
+                                                bool training);
 const rfa_real *rfa_classifier_logits(const rfa_classifier *model);
 
 // Adds the gradients for dlogits [examples][classes] to the model's exact sums; after the forward
-// of the same batch and step. Collective over sequence.
+// of the same batch. Collective over sequence.
 RFA_NODISCARD rfa_status rfa_classifier_backward(rfa_classifier *model,
                                                  const rfa_batch *batch,
-                                                 int64_t step,
                                                  const rfa_real *dlogits);
 
 // Sums the gradients over all ranks, writes them to gradient [table->size] and clears the sums.

@@ -8,7 +8,7 @@
 
 // Offsets in the parameter array.
 typedef struct {
-    ptrdiff_t norm1_scale, norm1_shift, qkv_w, qkv_b, sigma, out_w, out_b;
+    ptrdiff_t norm1_scale, norm1_shift, qkv_w, qkv_b, attention, out_w, out_b;
     ptrdiff_t norm2_scale, norm2_shift, in_w, in_b, ff_w, ff_b;
 } rfa_block_offsets;
 
@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
     rfa_real *a, *b, *c;           // [longest leaf][widest layer]
     rfa_real *dw, *dw2, *db, *db2; // gradients of a leaf: of a matrix, of the last one, of vectors
+    rfa_real *da;                  // of attention's own tensors
     rfa_real *work;                // of attention
     rfa_exact_sum sum;             // gradients of all parameters so far
 } rfa_scratch;
@@ -39,8 +40,9 @@ struct rfa_classifier {
     } at;
     rfa_real *values;    // [table.size]
     rfa_real *sinusoids; // [max_length][E] or NULL
-    rfa_pool pool;
     rfa_attention attention;
+    int64_t step;  // of the current pass
+    bool training; // with dropout and noise
     int threads;
     rfa_scratch *scratch; // [threads]
     rfa_real **works;     // [threads] scratch[].work
@@ -58,7 +60,8 @@ struct rfa_classifier {
 };
 
 // The last block, when only the first token is read: what it would compute for other tokens after
-// its keys and values has no influence, and is left out.
+// its keys and values has no influence, and is left out. (Not of causal heads: their scans come
+// by.)
 bool rfa_classifier_is_cut(const rfa_classifier_options *options, ptrdiff_t layer);
 
 // Lays out all arrays for this batch. Local.

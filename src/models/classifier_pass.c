@@ -21,15 +21,14 @@ static void dropout(rfa_real *x,
                     const rfa_leaf *leaf,
                     ptrdiff_t rows,
                     ptrdiff_t width,
-                    int64_t step,
                     ptrdiff_t layer,
                     int place)
 {
-    if (step > 0) {
+    if (model->training) {
         const uint32_t example = (uint32_t)(batch->first + leaf->example);
         const uint32_t where = (uint32_t)(layer * PLACES + place);
-        const rfa_rng stream = rfa_rng_stream(model->options.seed, RFA_RNG_DROPOUT, (uint32_t)step,
-                                              example << 10 | where);
+        const rfa_rng stream = rfa_rng_stream(model->options.seed, RFA_RNG_DROPOUT,
+                                              (uint32_t)model->step, example << 10 | where);
         rfa_dropout(x, also, rows, width, leaf->begin, &stream, model->options.dropout);
     }
 }
@@ -84,37 +83,36 @@ static ptrdiff_t pooled_rows(const rfa_classifier *model, const rfa_leaf *leaf)
 
 // ---- forward: leaf by leaf ----
 
-static void embed(rfa_classifier *model, const rfa_batch *batch, int64_t step, const rfa_leaf *leaf)
+static void embed(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width;
     rfa_real *x = block_input(model, 0) + leaf->row0 * E;
     rfa_embedding_forward(x, batch->ids + leaf->row0, model->values + model->at.tokens,
                           position_table(model), leaf->begin, leaf->tokens, leaf->rows, E);
-    dropout(x, NULL, model, batch, leaf, leaf->rows, E, step, 0, AFTER_EMBEDDING);
+    dropout(x, NULL, model, batch, leaf, leaf->rows, E, 0, AFTER_EMBEDDING);
 }
 
-// x -> norm -> q, k, v -> this segment's state
-static void before_exchange(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+// x -> norm -> q, k, v -> this segment's state; of later rounds the state alone
+static void before_exchange(rfa_classifier *model, ptrdiff_t layer, int round, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, row0 = leaf->row0;
     const rfa_real *values = model->values;
     const rfa_block_offsets *at = &model->at.block[layer];
     rfa_block_saved *block = &model->block[layer];
     rfa_scratch *scratch = my_scratch(model);
-    rfa_norm_forward(scratch->a, block->stats1 + row0 * 2, block->x + row0 * E,
-                     values + at->norm1_scale, values + at->norm1_shift, leaf->rows, E);
-    rfa_linear_forward(block->attention.qkv + row0 * 3 * E, scratch->a, values + at->qkv_w,
-                       values + at->qkv_b, leaf->rows, E, 3 * E);
-    rfa_attention_local(&model->attention, &block->attention, &model->plan,
-                        (int)(leaf - model->plan.leaves), scratch->work);
+    if (round == 0) {
+        rfa_norm_forward(scratch->a, block->stats1 + row0 * 2, block->x + row0 * E,
+                         values + at->norm1_scale, values + at->norm1_shift, leaf->rows, E);
+        rfa_linear_forward(block->attention.qkv + row0 * 3 * E, scratch->a, values + at->qkv_w,
+                           values + at->qkv_b, leaf->rows, E, 3 * E);
+    }
+    rfa_attention_local(&model->attention, &block->attention, &model->plan, round,
+                        (int)(leaf - model->plan.leaves), scratch->a, scratch->work);
 }
 
 // read-out -> projection -> residual -> norm -> feed-forward -> residual
-static int64_t after_exchange(rfa_classifier *model,
-                              const rfa_batch *batch,
-                              int64_t step,
-                              ptrdiff_t layer,
-                              const rfa_leaf *leaf)
+static int64_t
+after_exchange(rfa_classifier *model, const rfa_batch *batch, ptrdiff_t layer, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
     const ptrdiff_t row0 = leaf->row0;
@@ -128,16 +126,16 @@ static int64_t after_exchange(rfa_classifier *model,
                                               (int)(leaf - model->plan.leaves), scratch->work);
     rfa_linear_forward(scratch->a, block->attention.out + row0 * E, values + at->out_w,
                        values + at->out_b, rows, E, E);
-    dropout(scratch->a, NULL, model, batch, leaf, rows, E, step, layer, AFTER_ATTENTION);
+    dropout(scratch->a, NULL, model, batch, leaf, rows, E, layer, AFTER_ATTENTION);
     add(middle, block->x + row0 * E, scratch->a, rows * E);
 
     rfa_norm_forward(scratch->a, block->stats2 + row0 * 2, middle, values + at->norm2_scale,
                      values + at->norm2_shift, rows, E);
     rfa_linear_forward(u, scratch->a, values + at->in_w, values + at->in_b, rows, E, M);
     rfa_gelu_forward(scratch->b, u, rows * M);
-    dropout(scratch->b, NULL, model, batch, leaf, rows, M, step, layer, IN_FEED_FORWARD);
+    dropout(scratch->b, NULL, model, batch, leaf, rows, M, layer, IN_FEED_FORWARD);
     rfa_linear_forward(scratch->a, scratch->b, values + at->ff_w, values + at->ff_b, rows, M, E);
-    dropout(scratch->a, NULL, model, batch, leaf, rows, E, step, layer, AFTER_FEED_FORWARD);
+    dropout(scratch->a, NULL, model, batch, leaf, rows, E, layer, AFTER_FEED_FORWARD);
     add(block_input(model, layer + 1) + row0 * E, middle, scratch->a, rows * E);
     return guards;
 }
@@ -168,46 +166,34 @@ static double pooling_factor(const rfa_classifier *model, int example)
                                                       : 1;
 }
 
-static void choose_projections(rfa_classifier *model, int64_t step)
-{
-    const rfa_classifier_options *o = &model->options;
-    if (o->attention != RFA_ATTENTION_RFA) {
-        return;
-    }
-    int index[RFA_MOST_LAYERS * RFA_MOST_HEADS];
-    if (step > 0) {
-        rfa_pool_pick(index, o->layers * o->heads, &model->pool, step);
-    }
-    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
-        rfa_attention_saved *saved = &model->block[layer].attention;
-        saved->sigma = model->values + model->at.block[layer].sigma;
-        for (ptrdiff_t h = 0; h < o->heads; h++) {
-            saved->w[h] = rfa_pool_matrix(&model->pool, step > 0 ? index[layer * o->heads + h] : h);
-        }
-    }
-}
-
-rfa_status rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t step)
+rfa_status
+rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t step, bool training)
 {
     const rfa_classifier_options *o = &model->options;
     RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch)));
-    choose_projections(model, step);
+    model->step = model->attention.step = step;
+    model->training = model->attention.training = training;
     const rfa_leaf *leaves = batch->leaves;
     int64_t guards = 0;
 #pragma omp parallel for schedule(dynamic)
     for (int l = 0; l < batch->leaf_count; l++) {
-        embed(model, batch, step, &leaves[l]);
+        embed(model, batch, &leaves[l]);
     }
+    const int rounds = rfa_attention_rounds(&model->attention);
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        rfa_attention_saved *saved = &model->block[layer].attention;
+        rfa_attention_begin(&model->attention, saved, model->works[0]);
+        for (int round = 0; round < rounds; round++) {
 #pragma omp parallel for schedule(dynamic)
-        for (int l = 0; l < batch->leaf_count; l++) {
-            before_exchange(model, layer, &leaves[l]);
+            for (int l = 0; l < batch->leaf_count; l++) {
+                before_exchange(model, layer, round, &leaves[l]);
+            }
+            RFA_TRY(rfa_attention_exchange(&model->attention, saved, &model->plan, round,
+                                           model->works));
         }
-        RFA_TRY(rfa_attention_exchange(&model->attention, &model->block[layer].attention,
-                                       &model->plan, model->works));
 #pragma omp parallel for schedule(dynamic) reduction(+ : guards)
         for (int l = 0; l < batch->leaf_count; l++) {
-            guards += after_exchange(model, batch, step, layer, &leaves[l]);
+            guards += after_exchange(model, batch, layer, &leaves[l]);
         }
     }
     model->guards += guards;
@@ -235,6 +221,19 @@ rfa_status rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch,
 static void add_gradient(rfa_scratch *scratch, ptrdiff_t at, const rfa_real *x, ptrdiff_t n)
 {
     rfa_exact_sum_add(&scratch->sum, at, x, n);
+}
+
+// One leaf's gradients of attention's own tensors, which several calls add to.
+static void clear_attention_gradient(const rfa_classifier *model, rfa_scratch *scratch)
+{
+    memset(scratch->da, 0, (size_t)model->attention.parameters * sizeof *scratch->da);
+}
+
+static void
+add_attention_gradient(const rfa_classifier *model, rfa_scratch *scratch, ptrdiff_t layer)
+{
+    add_gradient(scratch, model->at.block[layer].attention, scratch->da,
+                 model->attention.parameters);
 }
 
 // One leaf's gradients of a linear layer, y = x W^T + b.
@@ -294,7 +293,6 @@ static void pool_backward(rfa_classifier *model, const rfa_leaf *leaf)
 
 static void after_exchange_backward(rfa_classifier *model,
                                     const rfa_batch *batch,
-                                    int64_t step,
                                     ptrdiff_t layer,
                                     const rfa_leaf *leaf)
 {
@@ -310,9 +308,9 @@ static void after_exchange_backward(rfa_classifier *model,
     rfa_real *dy = scratch->a, *g = scratch->b, *slope = scratch->c;
 
     memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
-    dropout(dy, NULL, model, batch, leaf, rows, E, step, layer, AFTER_FEED_FORWARD);
+    dropout(dy, NULL, model, batch, leaf, rows, E, layer, AFTER_FEED_FORWARD);
     rfa_gelu_slope(g, slope, block->u + row0 * M, rows * M);
-    dropout(g, slope, model, batch, leaf, rows, M, step, layer, IN_FEED_FORWARD);
+    dropout(g, slope, model, batch, leaf, rows, M, layer, IN_FEED_FORWARD);
     linear_gradient(scratch, at->ff_w, at->ff_b, dy, g, rows, M, E);
     rfa_linear_backward_input(g, dy, values + at->ff_w, rows, M, E);
     for (ptrdiff_t i = 0; i < rows * M; i++) {
@@ -327,19 +325,18 @@ static void after_exchange_backward(rfa_classifier *model,
                   middle, values + at->norm2_scale, rows, E);
 
     memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
-    dropout(dy, NULL, model, batch, leaf, rows, E, step, layer, AFTER_ATTENTION);
+    dropout(dy, NULL, model, batch, leaf, rows, E, layer, AFTER_ATTENTION);
     linear_gradient(scratch, at->out_w, at->out_b, dy, block->attention.out + row0 * E, rows, E, E);
     rfa_linear_backward_input(dout, dy, values + at->out_w, rows, E, E);
-    memset(scratch->db, 0, (size_t)E * sizeof *scratch->db);
-    rfa_attention_read_backward(model->dqkv, scratch->db, model->dout, &model->attention,
-                                &block->attention, &model->plan, (int)(leaf - model->plan.leaves),
-                                scratch->work);
-    if (model->options.attention == RFA_ATTENTION_RFA) {
-        add_gradient(scratch, at->sigma, scratch->db, E);
-    }
+    const rfa_attention_gradient gradient = {model->dqkv, model->dout};
+    clear_attention_gradient(model, scratch);
+    rfa_attention_read_backward(&gradient, scratch->da, &model->attention, &block->attention,
+                                &model->plan, (int)(leaf - model->plan.leaves), scratch->work);
+    add_attention_gradient(model, scratch, layer);
 }
 
-static void before_exchange_backward(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+static void
+before_exchange_backward(rfa_classifier *model, ptrdiff_t layer, int round, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, row0 = leaf->row0, rows = leaf->rows;
     const rfa_real *values = model->values;
@@ -347,29 +344,33 @@ static void before_exchange_backward(rfa_classifier *model, ptrdiff_t layer, con
     const rfa_block_saved *block = &model->block[layer];
     rfa_scratch *scratch = my_scratch(model);
     rfa_real *h = scratch->a, *dh = scratch->b;
-    memset(scratch->db, 0, (size_t)E * sizeof *scratch->db);
-    rfa_attention_local_backward(model->dqkv, scratch->db, model->dout, &model->attention,
-                                 &block->attention, &model->plan, (int)(leaf - model->plan.leaves),
-                                 scratch->work);
-    if (model->options.attention == RFA_ATTENTION_RFA) {
-        add_gradient(scratch, at->sigma, scratch->db, E);
+    const rfa_attention_gradient gradient = {model->dqkv, model->dout};
+    const int index = (int)(leaf - model->plan.leaves);
+    clear_attention_gradient(model, scratch);
+    rfa_attention_local_backward(&gradient, scratch->da, &model->attention, &block->attention,
+                                 &model->plan, round, index, scratch->work);
+    if (round > 0) {
+        add_attention_gradient(model, scratch, layer);
+        return;
     }
     rfa_norm_apply(h, block->stats1 + row0 * 2, block->x + row0 * E, values + at->norm1_scale,
                    values + at->norm1_shift, rows, E);
     const rfa_real *dqkv = model->dqkv + row0 * 3 * E;
     linear_gradient(scratch, at->qkv_w, at->qkv_b, dqkv, h, rows, E, 3 * E);
     rfa_linear_backward_input(dh, dqkv, values + at->qkv_w, rows, E, 3 * E);
+    rfa_attention_input_backward(dh, scratch->da, &model->attention, &block->attention,
+                                 &model->plan, index, h);
+    add_attention_gradient(model, scratch, layer);
     norm_backward(scratch, model->dx + row0 * E, at->norm1_scale, at->norm1_shift, dh,
                   block->stats1 + row0 * 2, block->x + row0 * E, values + at->norm1_scale, rows, E);
 }
 
-static void
-embed_backward(rfa_classifier *model, const rfa_batch *batch, int64_t step, const rfa_leaf *leaf)
+static void embed_backward(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, V = model->options.vocabulary;
     rfa_scratch *scratch = my_scratch(model);
     rfa_real *dx = model->dx + leaf->row0 * E;
-    dropout(dx, NULL, model, batch, leaf, leaf->rows, E, step, 0, AFTER_EMBEDDING);
+    dropout(dx, NULL, model, batch, leaf, leaf->rows, E, 0, AFTER_EMBEDDING);
     if (model->options.positions == RFA_POSITIONS_LEARNED) {
         add_gradient(scratch, model->at.positions + leaf->begin * E, dx, leaf->tokens * E);
     }
@@ -395,10 +396,8 @@ static void head_backward(rfa_classifier *model, int example, const rfa_real *dl
     }
 }
 
-rfa_status rfa_classifier_backward(rfa_classifier *model,
-                                   const rfa_batch *batch,
-                                   int64_t step,
-                                   const rfa_real *dlogits)
+rfa_status
+rfa_classifier_backward(rfa_classifier *model, const rfa_batch *batch, const rfa_real *dlogits)
 {
     const rfa_leaf *leaves = batch->leaves;
     for (int e = 0; e < batch->examples; e++) {
@@ -411,19 +410,22 @@ rfa_status rfa_classifier_backward(rfa_classifier *model,
     for (ptrdiff_t layer = model->options.layers - 1; layer >= 0; layer--) {
 #pragma omp parallel for schedule(dynamic)
         for (int l = 0; l < batch->leaf_count; l++) {
-            after_exchange_backward(model, batch, step, layer, &leaves[l]);
+            after_exchange_backward(model, batch, layer, &leaves[l]);
         }
-        RFA_TRY(rfa_attention_exchange_backward(model->dqkv, model->dout, &model->attention,
-                                                &model->block[layer].attention, &model->plan,
-                                                model->works));
+        const rfa_attention_gradient gradient = {model->dqkv, model->dout};
+        for (int round = rfa_attention_rounds(&model->attention) - 1; round >= 0; round--) {
+            RFA_TRY(rfa_attention_exchange_backward(&gradient, &model->attention,
+                                                    &model->block[layer].attention, &model->plan,
+                                                    round, model->works));
 #pragma omp parallel for schedule(dynamic)
-        for (int l = 0; l < batch->leaf_count; l++) {
-            before_exchange_backward(model, layer, &leaves[l]);
+            for (int l = 0; l < batch->leaf_count; l++) {
+                before_exchange_backward(model, layer, round, &leaves[l]);
+            }
         }
     }
 #pragma omp parallel for schedule(dynamic)
     for (int l = 0; l < batch->leaf_count; l++) {
-        embed_backward(model, batch, step, &leaves[l]);
+        embed_backward(model, batch, &leaves[l]);
     }
     return RFA_OK;
 }

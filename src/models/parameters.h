@@ -4,16 +4,11 @@
 #ifndef RFA_MODELS_PARAMETERS_H
 #define RFA_MODELS_PARAMETERS_H
 
+#include "base/kinds.h"
 #include "base/mem.h"
 #include "tensor/shapes.h"
 
 #include <stdbool.h>
-
-typedef enum {
-    RFA_INIT_CONSTANT, // value
-    RFA_INIT_NORMAL,   // N(0, value^2)
-    RFA_INIT_UNIFORM,  // U(-value, value)
-} rfa_init;
 
 typedef struct {
     char name[64];

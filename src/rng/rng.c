@@ -95,14 +95,22 @@ void rfa_rng_words16(uint16_t *out, const rfa_rng *stream, uint64_t index, ptrdi
 
 void rfa_rng_normals(double *out, const rfa_rng *stream, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i += 2) {
+    rfa_rng_normals_at(out, stream, 0, n);
+}
+
+void rfa_rng_normals_at(double *out, const rfa_rng *stream, uint64_t first, ptrdiff_t n)
+{
+    uint64_t block = first / 2;
+    for (ptrdiff_t i = -(ptrdiff_t)(first % 2); i < n; i += 2) {
         uint32_t word[4];
-        rfa_rng_block(word, stream, (uint64_t)(i / 2));
+        rfa_rng_block(word, stream, block++);
         const uint64_t bits[2] = {(uint64_t)word[0] << 32 | word[1],
                                   (uint64_t)word[2] << 32 | word[3]};
         const double radius = sqrt(-2.0 * log(((double)(bits[0] >> 11) + 0.5) * 0x1p-53));
         const double angle = 2.0 * M_PI * ((double)(bits[1] >> 11) * 0x1p-53);
-        out[i] = radius * cos(angle);
+        if (i >= 0) {
+            out[i] = radius * cos(angle);
+        }
         if (i + 1 < n) {
             out[i + 1] = radius * sin(angle);
         }

@@ -16,6 +16,7 @@ typedef enum {
     RFA_RNG_SHUFFLE,  // order of an epoch: a = epoch
     RFA_RNG_LISTOPS,  // a = candidate tree
     RFA_RNG_TEST,
+    RFA_RNG_FASTFOOD, // diagonals and permutations: a = layer, b = head
 } rfa_rng_purpose;
 
 // A stream of 2^64 blocks of four 32-bit words.
@@ -32,8 +33,10 @@ void rfa_rng_block(uint32_t out[4], const rfa_rng *stream, uint64_t index);
 // as lo/hi halves of words 0 to 3. Vectorised: about 2 ns a block.
 void rfa_rng_words16(uint16_t *out, const rfa_rng *stream, uint64_t index, ptrdiff_t blocks);
 
-// out[i] for i < n: standard normal numbers (Box-Muller in double) from block 0 on.
+// out[i] for i < n: standard normal numbers (Box-Muller in double), two of each block, from block 0
+// on, or from number first on.
 void rfa_rng_normals(double *out, const rfa_rng *stream, ptrdiff_t n);
+void rfa_rng_normals_at(double *out, const rfa_rng *stream, uint64_t first, ptrdiff_t n);
 
 // A reader that walks a stream word by word.
 typedef struct {

@@ -153,11 +153,12 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     }
     for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
         RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
-        RFA_TRY(rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step)));
+        RFA_TRY(
+            rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step, true)));
         rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
         inject_faults(training);
-        RFA_TRY(rfa_agree(all, rfa_classifier_backward(session->model, &session->batch, step,
-                                                       training->dlogits)));
+        RFA_TRY(rfa_agree(
+            all, rfa_classifier_backward(session->model, &session->batch, training->dlogits)));
     }
     rfa_tally_reduce(&training->tally, session, score);
     RFA_TRY(rfa_classifier_gradients(session->model, training->gradient, all));
@@ -172,7 +173,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     if (!isfinite(norm)) {
         return rfa_fail(RFA_ERR_NUMERIC, "the gradient's norm is not finite: diverged");
     }
-    training->step = step;
+    training->step = session->step = step;
     double times[WISHES] = {
         [SECONDS] = rfa_now() - start,
         [WAIT] = exchange_wait(session) - waited,

@@ -54,6 +54,44 @@ static double measure_ceiling(const rfa_comm *all)
     return rate;
 }
 
+// What "auto" means follows from the kind.
+static rfa_attention_options attention_options(const rfa_config *config)
+{
+    const rfa_attention_kind kind = (rfa_attention_kind)config->attention.kind;
+    const bool performer = kind == RFA_ATTENTION_PERFORMER;
+    rfa_attention_options options = {
+        .kind = kind,
+        .causal = config->attention.causal,
+        .direction = (rfa_direction)config->attention.direction,
+        .projections = config->attention.features,
+        .map = performer ? RFA_MAP_POSITIVE : RFA_MAP_GAUSSIAN,
+        .unit_norm = !performer && config->attention.norm == RFA_NORM_UNIT,
+        .rows = performer ? RFA_ROWS_ORTHOGONAL : RFA_ROWS_IID,
+        .pool = config->attention.pool,
+        .redraw = config->attention.redraw,
+        .bandwidth_kind = (rfa_bandwidth_kind)config->attention.sigma,
+        .bandwidth = config->attention.bandwidth,
+        .gate = (rfa_gate_kind)config->attention.gate,
+        .gate_bias = config->attention.gate_bias,
+        .landmarks = config->attention.landmarks,
+        .landmark_map = config->attention.landmark_map == RFA_LANDMARKS_LEARNED,
+        .draws = config->attention.draws,
+        .antithetic = config->attention.antithetic,
+        .weights = (rfa_weights_kind)config->attention.weights,
+        .specificity = config->attention.specificity,
+        .window = config->attention.window,
+    };
+    if (kind == RFA_ATTENTION_ELU) {
+        options.map = RFA_MAP_ELU;
+    } else if (config->attention.map > 0) {
+        options.map = (rfa_map_kind)(config->attention.map - 1);
+    }
+    if (config->attention.rows > 0) {
+        options.rows = (rfa_rows_kind)(config->attention.rows - 1);
+    }
+    return options;
+}
+
 static rfa_status create_model(rfa_session *session)
 {
     const rfa_config *config = &session->config;
@@ -69,11 +107,7 @@ static rfa_status create_model(rfa_session *session)
         .positions = (rfa_positions)config->model.positions,
         .pooling = (rfa_pooling)config->model.pooling,
         .dropout = config->model.dropout,
-        .attention = (rfa_attention_kind)config->attention.kind,
-        .causal = config->attention.causal,
-        .projections = config->attention.features,
-        .pool = config->attention.pool,
-        .bandwidth = config->attention.bandwidth,
+        .attention = attention_options(config),
         .segments = (int)config->parallel.segments,
         .seed = (uint64_t)config->train.seed,
     };
@@ -274,8 +308,9 @@ evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *t
         }
         for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
             RFA_TRY(rfa_session_load(session, data, id, n, pass));
-            RFA_TRY(rfa_agree(&session->grid.all,
-                              rfa_classifier_forward(session->model, &session->batch, 0)));
+            RFA_TRY(rfa_agree(
+                &session->grid.all,
+                rfa_classifier_forward(session->model, &session->batch, session->step, false)));
             rfa_tally_add(tally, session, NULL, 0);
         }
         if (rfa_now() - start > 2) {

@@ -14,6 +14,7 @@ typedef struct {
     rfa_dataset *data; // split of training, or of evaluation
     rfa_classifier *model;
     rfa_batch batch;
+    int64_t step;      // optimiser steps that the parameters have had
     double ceiling;    // measured sgemm rate of all ranks and threads together, flops/s
     bool reproducible; // bits don't depend on the rank count
 } rfa_session;

@@ -161,5 +161,6 @@ rfa_status rfa_state_load(const char *run_path,
         broadcast(optimiser->moment2, size, all);
     }
     MPI_Bcast(header, (int)sizeof *header, MPI_BYTE, 0, all->comm); // numbers; its texts are freed
+    session->step = header->step;
     return RFA_OK;
 }

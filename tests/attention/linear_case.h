@@ -4,6 +4,7 @@
 #define TESTS_ATTENTION_LINEAR_CASE_H
 
 #include "attention/linear.h"
+#include "exchange/element.h"
 #include "exchange/partition.h"
 #include "reference/linear.h"
 #include "support/support.h"
@@ -14,10 +15,14 @@
 
 enum { MOST_SEGMENTS = 32, FOREIGN = 3, GUARD = 64 };
 
+#define FLOOR 0.16 // of gaussian features
+
 typedef struct {
     ptrdiff_t tokens, d, D;
     int segments;
-    bool causal;
+    bool causal, reverse, gated; // gated: by the decay and input of linear_values
+    rfa_map_kind kind;
+    bool free_norm;
     ptrdiff_t left, right; // masked rows before and after the tokens of every segment
     double scale;          // of q and k
     double boost;          // times that for the keys of the last segment
@@ -28,7 +33,9 @@ typedef struct {
 // Token-major [tokens][d], den [tokens], w [D][d], sigma and dsigma [d].
 typedef struct {
     rfa_real *q, *k, *v, *dout, *w, *sigma;
+    rfa_real *decay, *input;                     // [tokens] of gates
     rfa_real *out, *den, *dq, *dk, *dv, *dsigma; // results
+    rfa_real *ddecay, *dinput;
     int64_t guards;
 } linear_values;
 
@@ -43,6 +50,7 @@ case_of(ptrdiff_t tokens, ptrdiff_t d, ptrdiff_t D, int segments, bool causal)
                          .scale = 1,
                          .boost = 1,
                          .sigma = 1,
+                         .kind = RFA_MAP_GAUSSIAN,
                          .garbage = 1e3};
 }
 
@@ -55,6 +63,10 @@ static inline linear_values values_create(const linear_case *at, uint32_t seed)
                        .dout = test_reals(n),
                        .w = test_reals(at->D * at->d),
                        .sigma = test_reals(at->d),
+                       .decay = test_reals(at->tokens),
+                       .input = test_reals(at->tokens),
+                       .ddecay = test_reals(at->tokens),
+                       .dinput = test_reals(at->tokens),
                        .out = test_reals(n),
                        .den = test_reals(at->tokens),
                        .dq = test_reals(n),
@@ -70,6 +82,11 @@ static inline linear_values values_create(const linear_case *at, uint32_t seed)
     for (ptrdiff_t i = last * at->d; i < n; i++) {
         x.k[i] *= (rfa_real)at->boost;
     }
+    for (ptrdiff_t t = 0; t < at->tokens; t++) { // gates between a half and nearly 1
+        const double g = 0.5 + 0.49 * fabs(sin(1.7 * (double)t + seed));
+        x.decay[t] = (rfa_real)(float)log(g);
+        x.input[t] = (rfa_real)(float)log(1 - g);
+    }
     for (ptrdiff_t c = 0; c < at->d; c++) { // from half to the whole, in floats
         x.sigma[c] = (rfa_real)(float)(at->sigma * (0.5 + 0.5 * (double)(c + 1) / (double)at->d));
     }
@@ -78,8 +95,8 @@ static inline linear_values values_create(const linear_case *at, uint32_t seed)
 
 static inline void values_destroy(linear_values *x)
 {
-    rfa_real *all[] = {x->q,   x->k,   x->v,  x->dout, x->w,  x->sigma,
-                       x->out, x->den, x->dq, x->dk,   x->dv, x->dsigma};
+    rfa_real *all[] = {x->q,   x->k,   x->v,  x->dout, x->w,  x->sigma,  x->decay,  x->input,
+                       x->out, x->den, x->dq, x->dk,   x->dv, x->dsigma, x->ddecay, x->dinput};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         rfa_free(all[i]);
     }
@@ -166,15 +183,23 @@ static inline rfa_real *fresh(workspace *work)
     return work->numbers;
 }
 
-// sums[g] = sum of states before (or after) g; sums[segments] = the total.
-static inline void
-accumulate(double *sums, const double *states, ptrdiff_t size, int segments, bool after)
+// sums[g] = what the states before (or after) g add up to; sums[segments] = the total. unit: of
+// scaled elements, 1 for plain sums.
+static inline void accumulate(
+    double *sums, const double *states, ptrdiff_t size, ptrdiff_t unit, int segments, bool after)
 {
     double *running = sums + segments * size;
     memset(running, 0, (size_t)size * sizeof *running);
+    if (unit > 1) {
+        rfa_element_clear(running, size / unit, unit);
+    }
     for (int i = 0; i < segments; i++) {
         const int g = after ? segments - 1 - i : i;
         memcpy(sums + g * size, running, (size_t)size * sizeof *running);
+        if (unit > 1) {
+            rfa_element_combine(running, running, states + g * size, size / unit, unit);
+            continue;
+        }
         for (ptrdiff_t e = 0; e < size; e++) {
             running[e] += states[g * size + e];
         }
@@ -188,6 +213,35 @@ static inline void narrow(rfa_real *to, const double *from, ptrdiff_t n)
     }
 }
 
+static inline rfa_feature_map case_map(const linear_values *x, const linear_case *at)
+{
+    return (rfa_feature_map){.kind = at->kind,
+                             .unit_norm = !at->free_norm,
+                             .width = at->d,
+                             .projections = at->kind == RFA_MAP_ELU ? 0 : at->D,
+                             .w = x->w,
+                             .sigma = x->sigma};
+}
+
+// Everything in memory as the model lays it out.
+typedef struct {
+    rfa_real *qkv, *dqkv, *dout, *out, *den, *mask, *total, *decay, *input, *ddecay, *dinput;
+    double *scale, *states, *sums, *adjoints, *after;
+} layout;
+
+static inline void layout_destroy(layout *m)
+{
+    rfa_real *reals[] = {m->qkv,   m->dqkv,  m->dout,  m->out,    m->den,   m->mask,
+                         m->total, m->decay, m->input, m->ddecay, m->dinput};
+    double *doubles[] = {m->scale, m->states, m->sums, m->adjoints, m->after};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        rfa_free(reals[i]);
+    }
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
+        rfa_free(doubles[i]);
+    }
+}
+
 // Forward, and backward when asked for, of all segments.
 static inline void case_run(linear_values *x, const linear_case *at, bool backward)
 {
@@ -196,83 +250,114 @@ static inline void case_run(linear_values *x, const linear_case *at, bool backwa
     ptrdiff_t longest;
     const ptrdiff_t rows = cut(segments, &longest, at), d = at->d;
     const ptrdiff_t ld = 3 * d + FOREIGN, ld_out = d + FOREIGN;
-    const rfa_feature_map map = {.width = d, .projections = at->D, .w = x->w, .sigma = x->sigma};
+    const rfa_feature_map map = case_map(x, at);
     const ptrdiff_t size = rfa_linear_state_size(&map);
-    rfa_real *qkv = filled(rows * ld, at->garbage), *dqkv = filled(rows * ld, untouched);
-    rfa_real *dout = filled(rows * ld_out, at->garbage), *out = filled(rows * ld_out, untouched);
-    rfa_real *den = test_reals(rows), *mask = test_reals(rows), *total = test_reals(size);
-    double *states = test_doubles(G * size), *sums = test_doubles((G + 1) * size);
+    layout m = {.qkv = filled(rows * ld, at->garbage),
+                .dqkv = filled(rows * ld, untouched),
+                .dout = filled(rows * ld_out, at->garbage),
+                .out = filled(rows * ld_out, untouched),
+                .den = test_reals(rows),
+                .mask = test_reals(rows),
+                .total = test_reals(size),
+                .decay = test_reals(rows), // 0 in padding
+                .input = filled(rows, at->garbage),
+                .ddecay = test_reals(rows),
+                .dinput = test_reals(rows),
+                .scale = test_doubles(rows),
+                .states = test_doubles(G * size),
+                .sums = test_doubles((G + 1) * size),
+                .adjoints = test_doubles(G * size),
+                .after = test_doubles((G + 1) * size)};
     workspace work = {NULL, rfa_linear_work(&map, longest)};
     work.numbers = filled(work.size + GUARD, untouched);
+    move_rows(m.qkv, ld, x->q, d, segments, at, true);
+    move_rows(m.qkv + d, ld, x->k, d, segments, at, true);
+    move_rows(m.qkv + 2 * d, ld, x->v, d, segments, at, true);
+    move_rows(m.dout, ld_out, x->dout, d, segments, at, true);
+    move_rows(m.decay, 1, x->decay, 1, segments, at, true);
+    move_rows(m.input, 1, x->input, 1, segments, at, true);
     rfa_head heads[MOST_SEGMENTS];
+    rfa_reading readings[MOST_SEGMENTS];
     for (int g = 0; g < G; g++) {
-        rfa_real *row = qkv + segments[g].row0 * ld;
-        heads[g] =
-            (rfa_head){row, row + d, row + 2 * d, ld, segments[g].rows, mask + segments[g].row0};
+        const ptrdiff_t row0 = segments[g].row0;
+        rfa_real *row = m.qkv + row0 * ld;
+        heads[g] = (rfa_head){.q = row,
+                              .k = row + d,
+                              .v = row + 2 * d,
+                              .ld = ld,
+                              .rows = segments[g].rows,
+                              .mask = m.mask + row0,
+                              .map = &map,
+                              .decay = at->gated ? m.decay + row0 : NULL,
+                              .input = at->gated ? m.input + row0 : NULL,
+                              .reverse = at->reverse};
+        readings[g] = (rfa_reading){m.out + row0 * ld_out, ld_out, m.den + row0, m.scale + row0};
         for (ptrdiff_t t = 0; t < segments[g].tokens; t++) {
-            mask[segments[g].row0 + at->left + t] = 1;
+            m.mask[row0 + at->left + t] = 1;
         }
     }
-    move_rows(qkv, ld, x->q, d, segments, at, true);
-    move_rows(qkv + d, ld, x->k, d, segments, at, true);
-    move_rows(qkv + 2 * d, ld, x->v, d, segments, at, true);
-    move_rows(dout, ld_out, x->dout, d, segments, at, true);
+    const bool weighted = rfa_head_is_weighted(&heads[0]);
 
     for (int g = 0; g < G; g++) {
-        rfa_linear_state(states + g * size, &heads[g], &map, fresh(&work));
+        rfa_linear_state(m.states + g * size, &heads[g], fresh(&work));
     }
-    accumulate(sums, states, size, G, false);
-    narrow(total, sums + G * size, size);
+    accumulate(m.sums, m.states, size, weighted ? size : 1, G, at->reverse);
+    narrow(m.total, m.sums + G * size, size);
+    const rfa_real scale = m.total[0];
     x->guards = 0;
     for (int g = 0; g < G; g++) {
-        rfa_real *o = out + segments[g].row0 * ld_out, *n = den + segments[g].row0;
-        x->guards +=
-            at->causal
-                ? rfa_causal_read(o, ld_out, n, &heads[g], &map, sums + g * size, fresh(&work))
-                : rfa_linear_read(o, ld_out, n, &heads[g], &map, total, fresh(&work));
+        x->guards += at->causal
+                         ? rfa_causal_read(&readings[g], &heads[g], m.sums + g * size, fresh(&work))
+                         : rfa_linear_read(&readings[g], &heads[g], m.total, fresh(&work));
     }
-    check(is_clean(out, ld_out, d, mask, rows));
-    move_rows(out, ld_out, x->out, d, segments, at, false);
-    move_rows(den, 1, x->den, 1, segments, at, false);
+    check(is_clean(m.out, ld_out, d, m.mask, rows));
+    move_rows(m.out, ld_out, x->out, d, segments, at, false);
+    move_rows(m.den, 1, x->den, 1, segments, at, false);
 
-    double *adjoints = test_doubles(G * size), *after = test_doubles((G + 1) * size);
     memset(x->dsigma, 0, (size_t)d * sizeof *x->dsigma);
-    for (int g = 0; backward && g < G; g++) {
-        const ptrdiff_t row = segments[g].row0;
-        rfa_linear_read_backward(at->causal ? NULL : dqkv + row * ld, ld, adjoints + g * size,
-                                 x->dsigma, dout + row * ld_out, out + row * ld_out, ld_out,
-                                 den + row, &heads[g], &map, at->causal ? NULL : total,
-                                 fresh(&work));
+    rfa_head_gradient gradients[MOST_SEGMENTS];
+    for (int g = 0; g < G; g++) {
+        const ptrdiff_t row0 = segments[g].row0;
+        rfa_real *dq = m.dqkv + row0 * ld;
+        gradients[g] = (rfa_head_gradient){.q = dq,
+                                           .k = dq + d,
+                                           .v = dq + 2 * d,
+                                           .ld = ld,
+                                           .decay = at->gated ? m.ddecay + row0 : NULL,
+                                           .input = at->gated ? m.dinput + row0 : NULL,
+                                           .map = {.sigma = x->dsigma}};
     }
-    accumulate(after, adjoints, size, G, true);
-    narrow(total, after + G * size, size);
     for (int g = 0; backward && g < G; g++) {
-        const ptrdiff_t row = segments[g].row0;
-        rfa_real *dq = dqkv + row * ld;
+        const rfa_real *dout = m.dout + segments[g].row0 * ld_out;
+        double *adjoint = m.adjoints + g * size;
         if (at->causal) {
-            rfa_causal_backward(dq, dq + d, dq + 2 * d, ld, x->dsigma, dout + row * ld_out,
-                                out + row * ld_out, ld_out, den + row, &heads[g], &map,
-                                sums + g * size, after + g * size, fresh(&work));
+            rfa_causal_adjoint(adjoint, dout, &readings[g], &heads[g], fresh(&work));
         } else {
-            rfa_linear_state_backward(dq + d, dq + 2 * d, ld, x->dsigma, &heads[g], &map, total,
-                                      fresh(&work));
+            rfa_linear_read_backward(&gradients[g], adjoint, dout, &readings[g], &heads[g], m.total,
+                                     fresh(&work));
+        }
+    }
+    accumulate(m.after, m.adjoints, size, weighted && at->causal ? size : 1, G, !at->reverse);
+    narrow(m.total, m.after + G * size, size);
+    for (int g = 0; backward && g < G; g++) {
+        if (at->causal) {
+            rfa_causal_backward(&gradients[g], m.dout + segments[g].row0 * ld_out, &readings[g],
+                                &heads[g], m.sums + g * size, m.after + g * size, fresh(&work));
+        } else {
+            rfa_linear_state_backward(&gradients[g], &heads[g], scale, m.total, fresh(&work));
         }
     }
     fresh(&work);
     if (backward) {
-        check(is_clean(dqkv, ld, 3 * d, mask, rows));
-        move_rows(dqkv, ld, x->dq, d, segments, at, false);
-        move_rows(dqkv + d, ld, x->dk, d, segments, at, false);
-        move_rows(dqkv + 2 * d, ld, x->dv, d, segments, at, false);
+        check(is_clean(m.dqkv, ld, 3 * d, m.mask, rows));
+        move_rows(m.dqkv, ld, x->dq, d, segments, at, false);
+        move_rows(m.dqkv + d, ld, x->dk, d, segments, at, false);
+        move_rows(m.dqkv + 2 * d, ld, x->dv, d, segments, at, false);
+        move_rows(m.ddecay, 1, x->ddecay, 1, segments, at, false);
+        move_rows(m.dinput, 1, x->dinput, 1, segments, at, false);
     }
-    rfa_real *reals[] = {qkv, dqkv, dout, out, den, mask, total, work.numbers};
-    double *doubles[] = {states, sums, adjoints, after};
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-        rfa_free(reals[i]);
-    }
-    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
-        rfa_free(doubles[i]);
-    }
+    rfa_free(work.numbers);
+    layout_destroy(&m);
 }
 
 // The same numbers in double, for the reference.
@@ -309,7 +394,7 @@ static inline linear_truth truth_create(const linear_values *x, const linear_cas
                                  .d = at->d,
                                  .D = at->D,
                                  .causal = at->causal,
-                                 .floor = (double)(rfa_real)RFA_LINEAR_FLOOR,
+                                 .floor = (double)(rfa_real)FLOOR,
                                  .q = truth.q,
                                  .k = truth.k,
                                  .v = truth.v,

@@ -124,9 +124,9 @@ static void sums_of_one_segment_are_the_definition(void **state)
     enum { N = 40, d = 4, D = 8, F = 16 };
     const linear_case at = case_of(N, d, D, 1, false);
     linear_values x = values_create(&at, 7000);
-    const rfa_feature_map map = {.width = d, .projections = D, .w = x.w, .sigma = x.sigma};
+    const rfa_feature_map map = case_map(&x, &at);
     const ptrdiff_t size = rfa_linear_state_size(&map), rows = rfa_padded(N);
-    check(size == F * (d + 1));
+    check(size == RFA_STATE_HEADER + F * (d + 1));
     rfa_real *k = filled(rows * d, 1), *v = filled(rows * d, 1), *mask = test_reals(rows);
     memcpy(k, x.k, N * d * sizeof *k);
     memcpy(v, x.v, N * d * sizeof *v);
@@ -136,17 +136,18 @@ static void sums_of_one_segment_are_the_definition(void **state)
     double *sums = test_doubles(size), *want = test_doubles(size);
     rfa_real *work = test_reals(rfa_linear_work(&map, rows)), *got = test_reals(size);
     sums[0] = 99; // overwritten
-    const rfa_head head = {.q = k, .k = k, .v = v, .ld = d, .rows = rows, .mask = mask};
-    rfa_linear_state(sums, &head, &map, work);
+    const rfa_head head = {
+        .q = k, .k = k, .v = v, .ld = d, .rows = rows, .mask = mask, .map = &map};
+    rfa_linear_state(sums, &head, work);
     linear_truth truth = truth_create(&x, &at);
     for (ptrdiff_t t = 0; t < N; t++) {
         double phi[F];
         ref_features(phi, truth.k + t * d, truth.w, truth.sigma, d, D);
         for (int f = 0; f < F; f++) {
             for (int c = 0; c < d; c++) {
-                want[f * d + c] += phi[f] * truth.v[t * d + c];
+                want[RFA_STATE_HEADER + f * d + c] += phi[f] * truth.v[t * d + c];
             }
-            want[F * d + f] += phi[f];
+            want[RFA_STATE_HEADER + F * d + f] += phi[f];
         }
     }
     narrow(got, sums, size);

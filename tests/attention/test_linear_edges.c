@@ -113,31 +113,37 @@ static void nothing_but_padding_gives_zeros(void **state)
     enum { ROWS = 80, d = 4, D = 8 };
     const linear_case at = case_of(ROWS, d, D, 1, false);
     linear_values x = values_create(&at, 400);
-    const rfa_feature_map map = {.width = d, .projections = D, .w = x.w, .sigma = x.sigma};
+    const rfa_feature_map map = case_map(&x, &at);
     const ptrdiff_t size = rfa_linear_state_size(&map);
     rfa_real *mask = test_reals(ROWS), *zeros = test_reals(size), *work, *ones;
     work = test_reals(rfa_linear_work(&map, ROWS));
     ones = filled(size, 1);
     double *sums = test_doubles(size), *none = test_doubles(size), *zero = test_doubles(ROWS * d);
-    const rfa_head head = {x.q, x.k, x.v, d, ROWS, mask};
+    const rfa_head head = {
+        .q = x.q, .k = x.k, .v = x.v, .ld = d, .rows = ROWS, .mask = mask, .map = &map};
+    const rfa_reading reading = {x.out, d, x.den, NULL};
+    const rfa_head_gradient gradient = {
+        .q = x.dq, .k = x.dk, .v = x.dv, .ld = d, .map = {.sigma = x.dsigma}};
     sums[3] = 7;
-    rfa_linear_state(sums, &head, &map, work);
+    rfa_linear_state(sums, &head, work);
     check(memcmp(sums, none, (size_t)size * sizeof *sums) == 0);
     for (int causal = 0; causal < 2; causal++) {
-        const int64_t guards = causal ? rfa_causal_read(x.out, d, x.den, &head, &map, none, work)
-                                      : rfa_linear_read(x.out, d, x.den, &head, &map, zeros, work);
+        const int64_t guards = causal ? rfa_causal_read(&reading, &head, none, work)
+                                      : rfa_linear_read(&reading, &head, zeros, work);
         check(guards == 0); // padding is not counted
         check_close("out", x.out, zero, ROWS * d, 0);
-        rfa_linear_read_backward(causal ? NULL : x.dq, d, sums, x.dsigma, x.dout, x.out, d, x.den,
-                                 &head, &map, causal ? NULL : ones, work);
+        if (causal) {
+            rfa_causal_adjoint(sums, x.dout, &reading, &head, work);
+        } else {
+            rfa_linear_read_backward(&gradient, sums, x.dout, &reading, &head, ones, work);
+        }
         for (ptrdiff_t e = 0; e < size; e++) {
             check(sums[e] == 0);
         }
         if (causal) {
-            rfa_causal_backward(x.dq, x.dk, x.dv, d, x.dsigma, x.dout, x.out, d, x.den, &head, &map,
-                                none, none, work);
+            rfa_causal_backward(&gradient, x.dout, &reading, &head, none, none, work);
         } else {
-            rfa_linear_state_backward(x.dk, x.dv, d, x.dsigma, &head, &map, ones, work);
+            rfa_linear_state_backward(&gradient, &head, 0, ones, work);
         }
         check_close("dq", x.dq, zero, ROWS * d, 0);
         check_close("dk", x.dk, zero, ROWS * d, 0);
@@ -223,7 +229,7 @@ static void small_denominators_are_clamped(void **state)
         linear_case at = case_of(48, 4, 8, 3, causal);
         at.sigma = 40;
         const ptrdiff_t n = at.tokens, d = at.d;
-        const rfa_real floor = (rfa_real)RFA_LINEAR_FLOOR;
+        const rfa_real floor = (rfa_real)FLOOR;
         linear_values x = values_create(&at, 700);
         linear_truth truth = truth_create(&x, &at);
         const ptrdiff_t clamped = ref_linear_forward(truth.out, truth.den, &truth.problem);
@@ -262,8 +268,8 @@ static void a_clamped_denominator_passes_no_gradient(void **state)
         x.v[0] = x.dout[0] = 1;
         x.v[1] = x.dout[1] = 0;
         case_run(&x, &at, true);
-        check(x.guards == 1 && x.den[0] == (rfa_real)RFA_LINEAR_FLOOR);
-        const double floor = (double)(rfa_real)RFA_LINEAR_FLOOR, bound = 8 * test_eps() / floor;
+        check(x.guards == 1 && x.den[0] == (rfa_real)FLOOR);
+        const double floor = (double)(rfa_real)FLOOR, bound = 8 * test_eps() / floor;
         const double out[] = {-1 / floor, 0}, dv[] = {-1 / floor, 0};
         check_close("out", x.out, out, 2, bound);
         check_close("dv", x.dv, dv, 2, bound);

@@ -15,10 +15,10 @@ static void matrices_follow_from_the_seed(void **state)
     (void)state;
     enum { D = 8, d = 4, SIZE = D * d };
     rfa_pool a, again, more, other;
-    check_ok(rfa_pool_create(&a, 7, 6, D, d));
-    check_ok(rfa_pool_create(&again, 7, 6, D, d));
-    check_ok(rfa_pool_create(&more, 7, 9, D, d));
-    check_ok(rfa_pool_create(&other, 8, 6, D, d));
+    check_ok(rfa_pool_create(&a, RFA_ROWS_IID, 7, 6, D, d));
+    check_ok(rfa_pool_create(&again, RFA_ROWS_IID, 7, 6, D, d));
+    check_ok(rfa_pool_create(&more, RFA_ROWS_IID, 7, 9, D, d));
+    check_ok(rfa_pool_create(&other, RFA_ROWS_IID, 8, 6, D, d));
     check(same_bits(a.w, again.w, 6 * SIZE));
     check(same_bits(a.w, more.w, 6 * SIZE)); // a matrix doesn't depend on how many there are
     for (int m = 0; m < 6; m++) {
@@ -44,7 +44,7 @@ static void entries_are_independent_standard_normals(void **state)
     enum { M = 64, D = 64, d = 16, n = M * D * d };
     static const double mean[4] = {0, 1, 0, 3}, variance[4] = {1, 2, 15, 96};
     rfa_pool pool;
-    check_ok(rfa_pool_create(&pool, 1, M, D, d));
+    check_ok(rfa_pool_create(&pool, RFA_ROWS_IID, 1, M, D, d));
     for (int p = 1; p <= 4; p++) {
         double sum = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
@@ -83,9 +83,9 @@ static void picks_are_distinct_and_follow_from_seed_and_step(void **state)
     (void)state;
     enum { M = 50, n = 12, STEPS = 300 };
     rfa_pool pool, again, other;
-    check_ok(rfa_pool_create(&pool, 3, M, 2, 2));
-    check_ok(rfa_pool_create(&again, 3, M, 2, 2));
-    check_ok(rfa_pool_create(&other, 4, M, 2, 2));
+    check_ok(rfa_pool_create(&pool, RFA_ROWS_IID, 3, M, 2, 2));
+    check_ok(rfa_pool_create(&again, RFA_ROWS_IID, 3, M, 2, 2));
+    check_ok(rfa_pool_create(&other, RFA_ROWS_IID, 4, M, 2, 2));
     int index[n], same[n], shorter[n], next[n], elsewhere[n], alike = 0;
     for (int64_t step = STEPS; step > 0; step--) {
         rfa_pool_pick(index, n, &pool, step);
@@ -115,7 +115,7 @@ static void the_whole_pool_can_be_picked(void **state)
     for (int M = 1; M <= 65; M += 16) {
         rfa_pool pool;
         int index[65];
-        check_ok(rfa_pool_create(&pool, 5, M, 2, 2));
+        check_ok(rfa_pool_create(&pool, RFA_ROWS_IID, 5, M, 2, 2));
         for (int64_t step = 1; step <= 20; step++) {
             rfa_pool_pick(index, M, &pool, step);
             check(is_distinct(index, M, M));
@@ -145,7 +145,7 @@ static void picks_are_uniform_in_the_long_run(void **state)
     (void)state;
     enum { M = 32, n = 8, STEPS = 16000 };
     rfa_pool pool;
-    check_ok(rfa_pool_create(&pool, 6, M, 2, 2));
+    check_ok(rfa_pool_create(&pool, RFA_ROWS_IID, 6, M, 2, 2));
     int any[M] = {0}, first[M] = {0}, last[M] = {0}, gap[M] = {0};
     for (int64_t step = 1; step <= STEPS; step++) {
         int index[n];

@@ -16,14 +16,95 @@ rfa_classifier_options world_options(rfa_attention_kind kind, bool causal, rfa_p
         .positions = RFA_POSITIONS_LEARNED,
         .pooling = pooling,
         .dropout = 0.1,
-        .attention = kind,
-        .causal = causal,
-        .projections = 32,
-        .pool = 20,
-        .bandwidth = 0.8,
+        .attention = {.kind = kind,
+                      .causal = causal,
+                      .map = kind == RFA_ATTENTION_ELU         ? RFA_MAP_ELU
+                             : kind == RFA_ATTENTION_PERFORMER ? RFA_MAP_POSITIVE
+                                                               : RFA_MAP_GAUSSIAN,
+                      .unit_norm = kind == RFA_ATTENTION_RFA,
+                      .projections = 32,
+                      .pool = 20,
+                      .redraw = 1,
+                      .bandwidth = 0.8,
+                      .gate_bias = 2,
+                      .landmarks = 6,
+                      .landmark_map = true,
+                      .draws = 1,
+                      .specificity = 1,
+                      .window = 24},
         .segments = WORLD_SEGMENTS,
         .seed = 7,
     };
+}
+
+const world_variant *world_variants(void)
+{
+#define RFA .kind = RFA_ATTENTION_RFA
+#define ELU .kind = RFA_ATTENTION_ELU
+#define PERFORMER .kind = RFA_ATTENTION_PERFORMER
+#define BOTH .causal = true, .direction = RFA_BOTH
+#define V(title, ...)                                                                              \
+    {                                                                                              \
+        .name = (title), .attention = { __VA_ARGS__ }                                              \
+    }
+    static const world_variant variants[] = {
+        V("rfa", RFA),
+        V("rfa causal", RFA, .causal = true),
+        V("rfa reverse", RFA, .causal = true, .direction = RFA_REVERSE),
+        V("rfa arccos", RFA, .map = RFA_MAP_ARCCOS),
+        V("rfa temperature", RFA, .bandwidth_kind = RFA_BANDWIDTH_TEMPERATURE),
+        V("rfa fixed", RFA, .bandwidth_kind = RFA_BANDWIDTH_FIXED, .rows = RFA_ROWS_ORTHOGONAL),
+        {.name = "rfa free", .free_norm = true, .attention = {RFA}},
+        {.name = "rfa free, causal, simplex",
+         .free_norm = true,
+         .attention = {RFA, .causal = true, .rows = RFA_ROWS_SIMPLEX}},
+        V("rfa fastfood", RFA, .rows = RFA_ROWS_FASTFOOD),
+        V("rfa gate", RFA, .causal = true, .gate = RFA_GATE_LEARNED),
+        V("rfa gate, reverse", RFA, .causal = true, .direction = RFA_REVERSE,
+          .gate = RFA_GATE_LEARNED),
+        V("rfa gate, both", RFA, BOTH, .gate = RFA_GATE_LEARNED),
+        V("rfa decay, both", RFA, BOTH, .gate = RFA_GATE_DECAY),
+        V("rfa both", RFA, BOTH),
+        {.name = "rfa arccos, free, gate",
+         .free_norm = true,
+         .attention = {RFA, .map = RFA_MAP_ARCCOS, .causal = true, .gate = RFA_GATE_LEARNED}},
+        V("elu", ELU),
+        V("elu causal", ELU, .causal = true),
+        V("elu gate, both", ELU, BOTH, .gate = RFA_GATE_LEARNED),
+        V("performer", PERFORMER),
+        V("performer causal, redrawn", PERFORMER, .causal = true, .redraw = 5),
+        V("performer gate, both", PERFORMER, BOTH, .gate = RFA_GATE_LEARNED),
+        V("oprf", PERFORMER, .map = RFA_MAP_OPRF),
+        V("oprf fastfood, causal", PERFORMER, .map = RFA_MAP_OPRF, .rows = RFA_ROWS_FASTFOOD,
+          .causal = true),
+        V("softmax", .kind = RFA_ATTENTION_SOFTMAX),
+        V("softmax causal", .kind = RFA_ATTENTION_SOFTMAX, .causal = true),
+        {.name = NULL},
+    };
+#undef V
+#undef RFA
+#undef ELU
+#undef PERFORMER
+#undef BOTH
+    return variants;
+}
+
+rfa_classifier_options world_variant_options(const world_variant *variant)
+{
+    const rfa_attention_options *a = &variant->attention;
+    const bool first_sees_all = !a->causal || a->direction != RFA_FORWARD;
+    rfa_classifier_options options =
+        world_options(a->kind, a->causal, first_sees_all ? RFA_POOLING_FIRST : RFA_POOLING_MEAN);
+    rfa_attention_options *b = &options.attention;
+    b->map = a->map ? a->map : b->map;
+    b->unit_norm = b->unit_norm && !variant->free_norm;
+    b->bandwidth = variant->free_norm ? 0.3 : b->bandwidth; // free norms are near 2
+    b->direction = a->direction;
+    b->bandwidth_kind = a->bandwidth_kind;
+    b->rows = a->rows;
+    b->gate = a->gate;
+    b->redraw = a->redraw ? a->redraw : b->redraw;
+    return options;
 }
 
 void world_load(world *w, const ptrdiff_t *lengths, int examples)
@@ -89,14 +170,14 @@ double world_loss(world *w, int64_t step, bool gradients)
     const int n = w->batch.examples;
     const ptrdiff_t classes = w->model->options.classes;
     double loss = 0;
-    check_ok(rfa_classifier_forward(w->model, &w->batch, step));
+    check_ok(rfa_classifier_forward(w->model, &w->batch, step, step > 0));
     for (int e = 0; e < n; e++) {
         loss += rfa_cross_entropy(w->dlogits + e * classes,
                                   rfa_classifier_logits(w->model) + e * classes, classes,
                                   w->batch.label[e], 1.0 / n);
     }
     if (gradients) {
-        check_ok(rfa_classifier_backward(w->model, &w->batch, step, w->dlogits));
+        check_ok(rfa_classifier_backward(w->model, &w->batch, w->dlogits));
         check_ok(rfa_classifier_gradients(w->model, w->gradient, &w->sequence));
     }
     return loss / n;

@@ -18,6 +18,15 @@ typedef struct {
 // Two layers, width 32, two heads, dropout 0.1.
 rfa_classifier_options world_options(rfa_attention_kind kind, bool causal, rfa_pooling pooling);
 
+// The table of all kinds of attention with their options; NULL behind the last one.
+typedef struct {
+    const char *name;
+    bool free_norm;
+    rfa_attention_options attention; // what differs from world_options(kind, causal, ...)
+} world_variant;
+const world_variant *world_variants(void);
+rfa_classifier_options world_variant_options(const world_variant *variant);
+
 void world_create(world *w,
                   MPI_Comm comm,
                   const rfa_classifier_options *options,

@@ -1,0 +1,321 @@
+// Causal linear attention, with weights and decay. "Entry" is the side of a chunk from which the
+// scan comes: the first row, in reverse the last one; "exit" is the other side.
+#include "attention/linear_impl.h"
+
+#include "tensor/gemm.h"
+#include "tensor/vmath.h"
+
+#include <string.h>
+
+// The logarithms of one chunk of a weighted head.
+typedef struct {
+    double *leave;     // [n] of keys, seen from the exit
+    double *decay;     // [n] from the entry up to and with a row
+    double *most;      // [n] the largest weight that a query sees, as seen from the entry
+    double passed;     // the chunk's whole decay
+    rfa_real *weights; // [n][n] of query, key
+    rfa_real *entry;   // [n] of what entered, for each query
+} logarithms;
+
+static logarithms take_logarithms(rfa_real **work, ptrdiff_t chunk)
+{
+    return (logarithms){
+        .leave = take_doubles(work, chunk),
+        .decay = take_doubles(work, chunk),
+        .most = take_doubles(work, chunk),
+        .weights = take(work, chunk * chunk),
+        .entry = take(work, chunk),
+    };
+}
+
+// The keys that query t of n sees: [first, end).
+typedef struct {
+    ptrdiff_t first, end;
+} range;
+
+static range seen(const rfa_head *head, ptrdiff_t t, ptrdiff_t n)
+{
+    return head->reverse ? (range){t, n} : (range){0, t + 1};
+}
+
+// Row number k from the entry of a chunk of n.
+static ptrdiff_t from_entry(const rfa_head *head, ptrdiff_t k, ptrdiff_t n)
+{
+    return head->reverse ? n - 1 - k : k;
+}
+
+// Fills l for rows [t, t + n), which a state of scale m enters.
+static void weigh(
+    logarithms *l, const rfa_head *head, const rfa_real *lambda, double m, ptrdiff_t t, ptrdiff_t n)
+{
+    l->passed = rfa_chunk_leave(l->leave, lambda, head, t, n);
+    double decay = 0, most = m;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const ptrdiff_t i = from_entry(head, k, n);
+        decay += head->decay ? (double)head->decay[t + i] : 0;
+        const double key = l->leave[i] - l->passed;
+        most = key > most ? key : most;
+        l->decay[i] = decay;
+        l->most[i] = most;
+        l->entry[i] = (rfa_real)ratio(m, most);
+        rfa_real *row = l->weights + i * n;
+        const range keys = seen(head, i, n);
+        for (ptrdiff_t j = 0; j < n; j++) {
+            const bool visible = j >= keys.first && j < keys.end && !isinf(most);
+            row[j] = visible ? (rfa_real)(l->leave[j] - l->passed - most) : (rfa_real)-INFINITY;
+        }
+        rfa_vexp(row, row, n);
+    }
+}
+
+// Leaves of scores [n][n] what queries see, with their weights.
+static void keep_seen(rfa_real *scores, const rfa_head *head, const logarithms *l, ptrdiff_t n)
+{
+    for (ptrdiff_t t = 0; t < n; t++) {
+        const range keys = seen(head, t, n);
+        rfa_real *row = scores + t * n;
+        memset(row, 0, (size_t)keys.first * sizeof *row);
+        memset(row + keys.end, 0, (size_t)(n - keys.end) * sizeof *row);
+        for (ptrdiff_t j = keys.first; l && j < keys.end; j++) {
+            row[j] *= l->weights[t * n + j];
+        }
+    }
+}
+
+int64_t rfa_causal_read(const rfa_reading *reading,
+                        const rfa_head *head,
+                        const double *before,
+                        rfa_real *work)
+{
+    const rfa_feature_map *map = head->map;
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
+    const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
+    const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
+    const bool weighted = rfa_head_is_weighted(head);
+    rfa_real *phi_q = take(&work, chunk * F), *phi_k = take(&work, chunk * F);
+    rfa_real *scores = take(&work, chunk * chunk), *state = take(&work, size);
+    rfa_real *delta = take(&work, size);
+    rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
+    double *running = take_doubles(&work, size);
+    logarithms l = {0};
+    if (weighted) {
+        l = take_logarithms(&work, chunk);
+    }
+    const rfa_real *S = state + RFA_STATE_HEADER, *z = S + F * d;
+    int64_t guards = 0;
+    memcpy(running, before, (size_t)size * sizeof *running);
+    for (ptrdiff_t c = 0; c < chunks; c++) {
+        const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
+        const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
+        rfa_real *o = reading->out + t * reading->ld;
+        narrow(state, running, size);
+        rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
+        rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        rfa_gemm(RFA_N, RFA_T, n, n, F, 1, phi_q, F, phi_k, F, 0, scores, n);
+        if (weighted) {
+            weigh(&l, head, lambda, running[0], t, n);
+        }
+        keep_seen(scores, head, weighted ? &l : NULL, n);
+        rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi_q, F, S, d, 0, o, reading->ld);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            rfa_real sum = 0, entered = dot(phi_q + i * F, z, F);
+#pragma omp simd reduction(+ : sum)
+            for (ptrdiff_t j = 0; j < n; j++) {
+                sum += scores[i * n + j];
+            }
+            if (weighted) {
+                scale_row(o + i * reading->ld, l.entry[i], d);
+                entered *= l.entry[i];
+                reading->scale[t + i] = isinf(l.most[i]) ? 0 : l.most[i] + l.decay[i];
+            }
+            reading->den[t + i] = sum + entered;
+        }
+        rfa_gemm(RFA_N, RFA_N, n, d, n, 1, scores, n, head->v + at, ld, 1, o, reading->ld);
+        guards += rfa_quotient(reading, head, t, n);
+        if (c + 1 < chunks) {
+            rfa_state_add(running, l.passed, phi_k, weighted ? l.leave : NULL, head->v + at, ld,
+                          NULL, n, F, d, delta);
+        }
+    }
+    return guards;
+}
+
+// log_weight [n] of queries in the adjoint of what entered the chunk; returns the chunk's decay.
+static double adjoint_weights(
+    double *log_weight, const rfa_reading *reading, const rfa_head *head, ptrdiff_t t, ptrdiff_t n)
+{
+    double decay = 0;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const ptrdiff_t i = from_entry(head, k, n);
+        decay += head->decay ? (double)head->decay[t + i] : 0;
+        log_weight[i] = head->mask[t + i] != 0 ? decay - reading->scale[t + i] : -INFINITY;
+    }
+    return decay;
+}
+
+void rfa_causal_adjoint(double *dstate,
+                        const rfa_real *dout,
+                        const rfa_reading *reading,
+                        const rfa_head *head,
+                        rfa_real *work)
+{
+    const rfa_feature_map *map = head->map;
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width;
+    const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
+    const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
+    const bool weighted = rfa_head_is_weighted(head);
+    rfa_real *phi = take(&work, chunk * F), *delta = take(&work, F * (d + 1));
+    rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
+    double *log_weight = weighted ? take_doubles(&work, chunk) : NULL;
+    rfa_state_clear(dstate, head);
+    for (ptrdiff_t c = 0; c < chunks; c++) {
+        const ptrdiff_t t = from_entry(head, chunks - 1 - c, chunks) * chunk;
+        const ptrdiff_t n = least(chunk, head->rows - t);
+        rfa_quotient_backward(a, b, dout, reading, head, t, n);
+        rfa_features_forward(phi, NULL, head->q + t * head->ld, head->ld, NULL, map, n, work);
+        const double decay = weighted ? adjoint_weights(log_weight, reading, head, t, n) : 0;
+        rfa_state_add(dstate, decay, phi, log_weight, a, d, b, n, F, d, delta);
+    }
+}
+
+// The state before each chunk, numbered from the entry, and the one after the last. states
+// [chunks + 1][size], m [chunks + 1]: their scales.
+static void states_forward(rfa_real *states,
+                           double *m,
+                           double *running,
+                           const rfa_head *head,
+                           rfa_real *phi,
+                           rfa_real *lambda,
+                           double *leave,
+                           rfa_real *delta,
+                           rfa_real *work)
+{
+    const rfa_feature_map *map = head->map;
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
+    const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
+    const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
+    for (ptrdiff_t c = 0; c <= chunks; c++) {
+        narrow(states + c * size, running, size);
+        m[c] = running[0];
+        if (c + 1 < chunks || (c < chunks && head->decay)) { // the last one is for decays only
+            const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
+            const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
+            rfa_features_forward(phi, lambda, head->k + at, ld, head->mask + t, map, n, work);
+            const double passed = leave ? rfa_chunk_leave(leave, lambda, head, t, n) : 0;
+            rfa_state_add(running, passed, phi, leave, head->v + at, ld, NULL, n, F, d, delta);
+        }
+    }
+}
+
+// Gradients of log-decays and inputs of rows [t, t + n). A log-decay at row j scales what passes
+// from keys before j to queries at or after it. crossing: that sum at the exit.
+static void decay_backward(const rfa_head_gradient *gradient,
+                           const rfa_head *head,
+                           const rfa_real *phi_q,
+                           const rfa_real *dphi_q,
+                           const rfa_real *phi_k,
+                           const rfa_real *dphi_k,
+                           double crossing,
+                           ptrdiff_t t,
+                           ptrdiff_t n)
+{
+    const ptrdiff_t F = rfa_feature_count(head->map);
+    for (ptrdiff_t k = n - 1; k >= 0; k--) {
+        const ptrdiff_t i = from_entry(head, k, n);
+        const rfa_real query = dot(phi_q + i * F, dphi_q + i * F, F);
+        const rfa_real key = dot(phi_k + i * F, dphi_k + i * F, F);
+        crossing += (double)query - (double)key;
+        gradient->decay[t + i] = head->mask[t + i] != 0 ? (rfa_real)crossing : 0;
+        gradient->input[t + i] = key;
+    }
+}
+
+void rfa_causal_backward(const rfa_head_gradient *gradient,
+                         const rfa_real *dout,
+                         const rfa_reading *reading,
+                         const rfa_head *head,
+                         const double *before,
+                         const double *after,
+                         rfa_real *work)
+{
+    const rfa_feature_map *map = head->map;
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
+    const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
+    const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk, ld_g = gradient->ld;
+    const bool weighted = rfa_head_is_weighted(head);
+    rfa_real *phi_q = take(&work, chunk * F), *phi_k = take(&work, chunk * F);
+    rfa_real *dphi_q = take(&work, chunk * F), *dphi_k = take(&work, chunk * F);
+    rfa_real *scores = take(&work, chunk * chunk), *dscores = take(&work, chunk * chunk);
+    rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
+    rfa_real *delta = take(&work, size), *dstate = take(&work, size);
+    rfa_real *states = take(&work, (chunks + 1) * size);
+    rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
+    double *running = take_doubles(&work, size), *m = take_doubles(&work, chunks + 1);
+    double *query_weight = weighted ? take_doubles(&work, chunk) : NULL;
+    logarithms l = {0};
+    if (weighted) {
+        l = take_logarithms(&work, chunk);
+    }
+    const rfa_real *A = dstate + RFA_STATE_HEADER, *A_z = A + F * d;
+
+    memcpy(running, before, (size_t)size * sizeof *running);
+    states_forward(states, m, running, head, phi_k, lambda, l.leave, delta, work);
+    // From the exit to the entry, with the adjoint of the state after each chunk.
+    memcpy(running, after, (size_t)size * sizeof *running);
+    for (ptrdiff_t c = chunks - 1; c >= 0; c--) {
+        const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
+        const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
+        const rfa_real *S = states + c * size + RFA_STATE_HEADER, *z = S + F * d;
+        const rfa_real *v = head->v + at;
+        rfa_real *dv = gradient->v + t * ld_g;
+        narrow(dstate, running, size);
+        rfa_quotient_backward(a, b, dout, reading, head, t, n);
+        rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
+        rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        if (weighted) {
+            weigh(&l, head, lambda, m[c], t, n);
+        }
+        rfa_gemm(RFA_N, RFA_T, n, n, F, 1, phi_q, F, phi_k, F, 0, scores, n);
+        keep_seen(scores, head, weighted ? &l : NULL, n);
+        for (ptrdiff_t i = 0; i < n; i++) { // dscores = a v^T + b 1^T
+            for (ptrdiff_t j = 0; j < n; j++) {
+                dscores[i * n + j] = b[i];
+            }
+        }
+        rfa_gemm(RFA_N, RFA_T, n, n, d, 1, a, d, v, ld, 1, dscores, n);
+        keep_seen(dscores, head, weighted ? &l : NULL, n);
+
+        // What entered and what leaves the chunk, then what stays inside.
+        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, a, d, S, d, 0, dphi_q, F);
+        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, v, ld, A, d, 0, dphi_k, F);
+        rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi_k, F, A, d, 0, dv, ld_g);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            axpy(dphi_q + i * F, b[i], z, F);
+            axpy(dphi_k + i * F, 1, A_z, F);
+            if (weighted) {
+                const rfa_real leave = (rfa_real)ratio(l.leave[i], -running[0]);
+                scale_row(dphi_q + i * F, l.entry[i], F);
+                scale_row(dphi_k + i * F, leave, F);
+                scale_row(dv + i * ld_g, leave, d);
+            }
+        }
+        rfa_gemm(RFA_N, RFA_N, n, F, n, 1, dscores, n, phi_k, F, 1, dphi_q, F);
+        rfa_gemm(RFA_T, RFA_N, n, F, n, 1, dscores, n, phi_q, F, 1, dphi_k, F);
+        rfa_gemm(RFA_T, RFA_N, n, d, n, 1, scores, n, a, d, 1, dv, ld_g);
+        if (gradient->decay) {
+            const double through =
+                isinf(m[c + 1]) || isinf(running[0])
+                    ? 0
+                    : exp(m[c + 1] + running[0]) * (double)dot(S + size, A, F * (d + 1));
+            decay_backward(gradient, head, phi_q, dphi_q, phi_k, dphi_k, through, t, n);
+        }
+        rfa_features_backward(gradient->q + t * ld_g, ld_g, &gradient->map, dphi_q, phi_q, false,
+                              head->q + at, ld, map, n, work);
+        rfa_features_backward(gradient->k + t * ld_g, ld_g, &gradient->map, dphi_k, phi_k, true,
+                              head->k + at, ld, map, n, work);
+        if (c > 0) {
+            const double decay = weighted ? adjoint_weights(query_weight, reading, head, t, n) : 0;
+            rfa_state_add(running, decay, phi_q, query_weight, a, d, b, n, F, d, delta);
+        }
+    }
+}

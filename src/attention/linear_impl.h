@@ -1,0 +1,116 @@
+// What linear.c (bidirectional, cross) and causal.c share: chunks, work spaces, states.
+#ifndef RFA_ATTENTION_LINEAR_IMPL_H
+#define RFA_ATTENTION_LINEAR_IMPL_H
+
+#include "attention/linear.h"
+
+#include <math.h>
+
+// Rows that are worked on at once: their features stay in the second-level cache. In a causal
+// chunk every query meets every key, so it is shorter.
+enum { CHUNK = 256, CAUSAL_CHUNK = 64 };
+
+static inline ptrdiff_t least(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+// Cuts rows (a multiple of RFA_ROWS) into the fewest even pieces of at most most rows.
+static inline ptrdiff_t chunk_rows(ptrdiff_t rows, ptrdiff_t most)
+{
+    const ptrdiff_t pieces = (rows + most - 1) / most;
+    return pieces ? rfa_padded((rows + pieces - 1) / pieces) : RFA_ROWS;
+}
+
+// Hands out aligned pieces of a workspace.
+static inline rfa_real *take(rfa_real **work, ptrdiff_t n)
+{
+    rfa_real *piece = *work;
+    *work += (n + RFA_ALIGN_ELEMENTS - 1) / RFA_ALIGN_ELEMENTS * RFA_ALIGN_ELEMENTS;
+    return piece;
+}
+
+enum { DOUBLE = RFA_ALIGN_ELEMENTS / 8 }; // rfa_reals in a double
+
+static inline double *take_doubles(rfa_real **work, ptrdiff_t n)
+{
+    return (double *)(void *)take(work, n * DOUBLE);
+}
+
+static inline void narrow(rfa_real *restrict to, const double *restrict from, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to[i] = (rfa_real)from[i];
+    }
+}
+
+static inline rfa_real dot(const rfa_real *restrict x, const rfa_real *restrict y, ptrdiff_t n)
+{
+    rfa_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sum += x[i] * y[i];
+    }
+    return sum;
+}
+
+// y += a x
+static inline void axpy(rfa_real *restrict y, rfa_real a, const rfa_real *restrict x, ptrdiff_t n)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] += a * x[i];
+    }
+}
+
+static inline void scale_row(rfa_real *x, rfa_real a, ptrdiff_t n)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        x[i] *= a;
+    }
+}
+
+// exp(a - b) of logarithms; 0 where a is -infinity, whatever b is.
+static inline double ratio(double a, double b)
+{
+    return isinf(a) ? 0 : exp(a - b);
+}
+
+// log_weight [n] of the keys of rows [t, t + n) as they are seen where a scan leaves these rows,
+// from the map's lambda [n] (NULL: 0); -infinity for padding. Returns the rows' whole log-decay.
+double rfa_chunk_leave(
+    double *log_weight, const rfa_real *lambda, const rfa_head *head, ptrdiff_t t, ptrdiff_t n);
+
+// Empties a state: zeros, and with weights m = -infinity.
+void rfa_state_clear(double *state, const rfa_head *head);
+
+// The running state passes a decay and then takes phi^T [x, b], whose rows carry the logarithmic
+// weights log_weight (NULL: 0, and no decay). x [rows][ld], b [rows] or NULL for ones. phi is
+// scaled in place; delta [F][d + 1] is scratch.
+void rfa_state_add(double *state,
+                   double decay,
+                   rfa_real *phi,
+                   const double *log_weight,
+                   const rfa_real *x,
+                   ptrdiff_t ld,
+                   const rfa_real *b,
+                   ptrdiff_t rows,
+                   ptrdiff_t F,
+                   ptrdiff_t d,
+                   rfa_real *delta);
+
+// reading's rows hold sums over keys; divides, clamping small denominators, which den then shows as
+// exactly the floor. Returns how many were clamped.
+int64_t rfa_quotient(const rfa_reading *reading, const rfa_head *head, ptrdiff_t t, ptrdiff_t rows);
+
+// Adjoints of numerator and denominator: a = dout / den, b = -(a . out), 0 where the floor acts.
+void rfa_quotient_backward(rfa_real *restrict a,
+                           rfa_real *restrict b,
+                           const rfa_real *dout,
+                           const rfa_reading *reading,
+                           const rfa_head *head,
+                           ptrdiff_t t,
+                           ptrdiff_t rows);
+
+#endif

@@ -1,0 +1,35 @@
+#include "features/map_impl.h"
+
+#include "tensor/vmath.h"
+
+static rfa_real forward(rfa_real *restrict phi,
+                        const rfa_real *restrict product,
+                        rfa_real factor,
+                        const rfa_feature_map *map)
+{
+    const ptrdiff_t D = map->projections;
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < D; i++) {
+        phi[i] = (product[i] > 0 ? product[i] : 0) * factor;
+    }
+    return 0;
+}
+
+static void
+backward(rfa_real *restrict dphi, const rfa_real *restrict phi, const rfa_feature_map *map)
+{
+    const ptrdiff_t D = map->projections;
+    const rfa_real scale = 1 / rfa_sqrt((rfa_real)D);
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < D; i++) {
+        dphi[i] = phi[i] > 0 ? dphi[i] * scale : 0;
+    }
+}
+
+const rfa_map_parts rfa_map_arccos = {
+    .name = "arccos",
+    .features = 1,
+    .floor = 1e-6,
+    .forward = forward,
+    .backward = backward,
+};
