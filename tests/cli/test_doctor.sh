@@ -129,14 +129,19 @@ run 2 doctor /proc
 expect_code 1
 expect_check FAIL folder 'nothing can be created'
 mkdir full
-mount -t tmpfs -o size=64k tmpfs full || fail "needs the right to mount a tmpfs"
-head -c 60000 /dev/zero >full/taken
-run 3 doctor full
-expect_code 1
-expect_line 'folder$'
-expect_check FAIL folder 'No space left'
-[ "$(ls -A full)" = taken ] || fail "something is left in the full folder"
-umount full
+if mount -t tmpfs -o size=64k tmpfs full 2>/dev/null; then
+    head -c 60000 /dev/zero >full/taken
+    run 3 doctor full
+    expect_code 1
+    expect_line 'folder$'
+    expect_check FAIL folder 'No space left'
+    [ "$(ls -A full)" = taken ] || fail "something is left in the full folder"
+    umount full
+elif [ "${CI:-}" = true ]; then
+    fail "the full disk can't be tested: no right to mount a tmpfs"
+else
+    echo "not tested for lack of rights: a full disk"
+fi
 if [ "$(id -u)" != 0 ]; then
     chmod a-w empty
     run 1 doctor empty

@@ -335,7 +335,7 @@ awk 'NF { print $1 }' <<<"$points" | sort >in_test
 cmp -s in_sources in_test || fail "the fault points and this test differ: $(diff in_sources in_test)"
 for folder in full_disk read_only_disk; do
     mkdir -p $folder/full
-    mount -t tmpfs -o size=8m tmpfs $folder/full || fail "needs the right to mount a tmpfs"
+    mount -t tmpfs -o size=8m tmpfs $folder/full || skip "needs the right to mount a tmpfs"
     at_exit+=("umount '$PWD/$folder/full'")
 done
 
