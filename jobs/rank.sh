@@ -20,7 +20,7 @@ if [ "$on_node" = 0 ]; then
     echo "job: rank $rank is the first on $(uname -n): CPUs $allowed, $threads threads" >&2
 fi
 if [ "$cores" -lt "$threads" ]; then
-    echo "job: WARNING: rank $rank on $(uname -n) has $threads threads but $cores CPUs ($allowed)" >&2
+    echo "job: WARNING: rank $rank on $(uname -n) has $threads threads but $cores CPU$([ "$cores" = 1 ] || echo s) ($allowed)" >&2
 fi
 
 [ -n "$code_file" ] || exec "$@"

@@ -123,6 +123,6 @@ code=0
 expect_code 2
 expect_err 'nothing can start the ranks'
 OMP_NUM_THREADS=2 taskset -c 0 bash "$jobs/rank.sh" '' true 2>"$err"
-expect_err 'WARNING: rank 0 on .* has 2 threads but 1 CPUs \(0\)'
+expect_err 'WARNING: rank 0 on .* has 2 threads but 1 CPU \(0\)'
 OMP_NUM_THREADS=1 taskset -c 0 bash "$jobs/rank.sh" '' true 2>"$err"
 [ "$(grep -c WARNING "$err")" = 0 ] || fail "a warning for nothing"

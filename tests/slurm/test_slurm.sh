@@ -213,7 +213,7 @@ freeze STOP
 scancel --batch --signal=USR1 "$id"
 freeze CONT
 expect_end FAILED 85:0
-expect_log 'stopped after 1 restarts'
+expect_log 'stopped after 1 restart,'
 
 # scancel: not put back, but resumable, here without SLURM. It wakes frozen ranks.
 submit --nodes=2 --ntasks=2 --time=5 "$jobs/train.sbatch" "${settings[@]}" --out cancelled.h5
