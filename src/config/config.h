@@ -65,9 +65,11 @@ RFA_NODISCARD rfa_status rfa_config_load(rfa_config *config, const char *path);
 RFA_NODISCARD rfa_status rfa_config_set(rfa_config *config, const char *assignment);
 
 // What single keys can't know: heads divide width, first-token pooling with causal, segments a
-// power of two, warm-up against steps (a warning) and the like. RFA_ERR_USAGE naming both keys.
-// Local.
+// power of two and the like. RFA_ERR_USAGE naming both keys. Local.
 RFA_NODISCARD rfa_status rfa_config_check(const rfa_config *config);
+
+// What is allowed for training, but hardly meant, as warnings on stderr. Local.
+void rfa_config_warn(const rfa_config *config);
 
 // Canonical YAML: every key in table order. Owned by the caller (rfa_free). parse(text(c)) == c.
 // Local.

@@ -61,7 +61,41 @@ PYTHON
     [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another accuracy"
     rows part.h5 >part
     cmp -s whole part || fail "rows differ after a kill: $(diff whole part)"
+    python - "$ranks" <<'PYTHON'
+import h5py, sys, numpy as np
+ranks, whole, part = int(sys.argv[1]), h5py.File("whole.h5"), h5py.File("part.h5")
+s, seconds = part["starts"], part["steps/seconds"][:]
+assert s["step"][0] == 0 and 12 <= s["step"][1] <= 24 and len(s["step"]) == 2, s["step"][:]
+assert s["ranks"][:].tolist() == [2, ranks] and part.attrs["ranks"] == ranks, s["ranks"][:]
+assert part.attrs["started"] == s["started"].asstr()[0] <= s["started"].asstr()[1]
+# Time and speed are those of all steps, over both starts.
+rate = np.where(part["steps/step"][:] > s["step"][1], *s["sgemm_flops_per_second"][:][::-1])
+flops = [f.attrs["model_flops_per_second"] * f.attrs["training_seconds"] for f in (whole, part)]
+assert np.isclose(part.attrs["training_seconds"], seconds.sum(), rtol=1e-12)
+assert np.isclose(flops[0], flops[1], rtol=1e-12), flops
+assert np.isclose(part.attrs["share_of_sgemm"], flops[1] / (seconds * rate).sum(), rtol=1e-12)
+PYTHON
 done
+
+# A finished run is left as it is, and says its result again; an evaluation is not a training.
+sha256sum part.* >before
+for ranks in 1 3; do
+    run "$ranks" "${config[@]}" --out part.h5 --resume --set train.checkpoint_every=2
+    expect_code 0
+    grep -q '^part.h5 is finished: nothing is left to do$' "$err" || fail "no word that it is finished"
+    [ "$(value digest)" = "$final" ] && [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another result"
+    sha256sum part.* | cmp -s before - || fail "a finished run was changed"
+done
+run 2 "${config[@]}" --set train.warmup=30 --out short.h5
+expect_code 0
+[ "$(grep -c 'warning: train.warmup' "$err")" = 1 ] || fail "no warning of a warm-up beyond the end"
+run 2 eval short.h5
+expect_code 0
+[ "$(grep -c warning "$err")" = 0 ] || fail "eval warns of the training"
+run 1 "${config[@]}" --out one.h5 --set train.steps=1 --set train.warmup=1
+expect_code 0
+grep -qE '^1 rank = 1 x 1 .*, 8 segments, 1 thread a rank;' "$err" || fail "1 ranks"
+grep -qE '^1 step: ' "$err" || fail "1 steps"
 
 # The best checkpoint evaluates to the best validation result, and goes when the run is written over.
 best=$(python -c 'import h5py; e = h5py.File("whole.h5")["evaluations"]; print(max(e["correct"][:]))')

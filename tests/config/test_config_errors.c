@@ -265,14 +265,14 @@ static void test_warmup_warns(void **state)
         fflush(stderr);
         const int stderr_copy = dup(STDERR_FILENO);
         check(dup2(fileno(file), STDERR_FILENO) >= 0);
-        const rfa_status status = rfa_config_check(&config);
+        rfa_config_warn(&config);
         fflush(stderr);
         check(dup2(stderr_copy, STDERR_FILENO) >= 0);
         close(stderr_copy);
         rewind(file);
         const size_t n = fread(said, 1, sizeof said - 1, file);
         fclose(file);
-        check_ok(status);
+        check_ok(rfa_config_check(&config));
         check(cases[i].said ? strstr(said, cases[i].said) != NULL : n == 0);
     }
 }
