@@ -52,18 +52,20 @@ full_disk()
     tiny 90 80 50
     run 2 train quick.yaml --out whole.h5
     keep_whole
-    for size in 16k 28k 32k 64k 124k 160k 224k 280k 320k; do
+    for ((size = 16; ; size += 12)); do # KiB; each write that counts below takes more than these steps
         rm -f full/*
-        resize $size
+        resize ${size}k
         run 2 train quick.yaml --out full/run.h5
+        [ "$code" != 0 ] || break
         expect_code 3
         expect_line 'full/run\.(h5|jsonl|ckpt|best\.ckpt).*: No space left on device'
         no_temporary
         written=$(grep '^rfa: error: ' "$err" | grep -oE 'full/run\.(h5|jsonl|ckpt|best\.ckpt)' | head -n 1)
         when=start # or: how many checkpoints are there
         [ ! -e full/run.h5 ] || when=$(find full -name '*.ckpt*' | wc -l)
-        met[$written.$when]=1
         loads full/run.h5 full/run*.ckpt full/run*.prev
+        [ -z "${met[$written.$when]:-}" ] || continue
+        met[$written.$when]=1
         resize 8m
         go_on full/run 2
     done

@@ -85,6 +85,8 @@ for moment in first.ckpt.prev second.ckpt; do
     RUN_SECONDS=30 wait_job
     seconds=$((SECONDS - cut))
     [ "$code" != 0 ] || fail "the run went on without its link"
+    # Keep-alive: 2 s, and 3 probes a second apart; then mpirun gives its ranks time to end.
+    [ $seconds -le 15 ] || fail "ended after $seconds s, 5 s and a few are promised"
     echo "cut at $moment: ended after $seconds s with code $code"
     for ((i = 0; i < 100; i++)); do # the far side ends by its own keep-alive
         left=$(ip netns pids $net-1; ip netns pids $net-2)
