@@ -104,6 +104,23 @@ expect_check FAIL blas 'different libraries or kernels'
 OMPI_MCA_coll_tuned_use_dynamic_rules=0 OMP_DYNAMIC=true run 1 doctor empty
 expect_code 0
 expect_check warn settings 'coll_tuned_use_dynamic_rules=0 .*OMP_DYNAMIC=true'
+# Whatever reductions and transports are forced: the exchange gives the same bits, and it is told.
+hostile() # NAME=VALUE...: of Open MPI
+{
+    (
+        export "${@/#/OMPI_MCA_}"
+        run 4 doctor empty
+        expect_code 0
+        expect_check warn settings "${1%%=*}=.*"
+        expect_check ok exchange 'are those of the serial tree, by exscan and by all-to-all'
+    )
+}
+for algorithm in 1 2 3 4 6; do
+    hostile coll_tuned_use_dynamic_rules=1 coll_tuned_allreduce_algorithm=$algorithm \
+        coll_tuned_exscan_algorithm=$((algorithm % 2 + 1)) coll_tuned_alltoallv_algorithm=$((algorithm % 2 + 1))
+done
+hostile coll=^tuned
+hostile btl=self,tcp
 RFA_END_TIME=$(($(date +%s) + 7265)) run 1 doctor empty
 expect_check ok launcher 'RFA_END_TIME: 2:0[01]:'
 RFA_END_TIME=1000 run 1 doctor empty

@@ -77,6 +77,32 @@ assert np.isclose(part.attrs["share_of_sgemm"], flops[1] / (seconds * rate).sum(
 PYTHON
 done
 
+# Stopped after each single step, and resumed each time on other ranks, threads or another split.
+variants=(1 2 3 4 '2 --set parallel.sequence=1' '4 --set parallel.sequence=2' '2 --set parallel.threads=2')
+how=--overwrite
+for step in $(seq 24); do
+    variant=${variants[step % ${#variants[@]}]}
+    run ${variant%% *} "${config[@]}" --out part.h5 $how --set train.max_minutes=0.001 \
+        $(cut -s -d' ' -f2- <<<"$variant")
+    expect_code $((step < 24 ? 85 : 0))
+    how=--resume
+done
+[ "$(value digest)" = "$final" ] || fail "another digest after a stop at each step"
+rows part.h5 >part
+cmp -s whole part || fail "rows differ after a stop at each step: $(diff whole part)"
+[ "$(python -c 'import h5py; print(h5py.File("part.h5")["starts/step"][:].tolist() == list(range(24)))')" = True ] ||
+    fail "not every start is on record"
+
+# Checkpoints by time.
+for minutes in 0 1e-6; do
+    run 2 "${config[@]}" --set train.checkpoint_every=0 --set train.evaluate_every=0 \
+        --set train.checkpoint_minutes=$minutes --out time$minutes.h5
+    expect_code 0
+done
+[ ! -e time0.ckpt.prev ] || fail "a checkpoint that nobody asked for"
+[ "$(python -c 'import h5py; print(h5py.File("time1e-6.ckpt.prev").attrs["step"])')" = 23 ] ||
+    fail "no checkpoint by time"
+
 # A finished run is left as it is, and says its result again; an evaluation is not a training.
 sha256sum part.* >before
 for ranks in 1 3; do
@@ -111,9 +137,9 @@ cmp -s whole.best.ckpt over.best.ckpt && fail "the best checkpoint of an overwri
 run 2 "${config[@]}" --out part.h5
 expect_code 2
 expect_line 'part.h5'
-run 2 "${config[@]}" --out part.h5 --resume --set train.rate=0.5
+run 2 "${config[@]}" --out part.h5 --resume --set train.rate=0.5 --set attention.features=8
 expect_code 2
-expect_line 'train.rate'
+expect_line 'attention.features.*train.rate'
 run 2 "${config[@]}" --out missing.h5 --resume
 expect_code 3
 expect_line 'missing'

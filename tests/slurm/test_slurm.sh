@@ -236,6 +236,15 @@ submit --ntasks=2 "$jobs/train.sbatch" "${settings[@]}" --set train.stepz=1 --ou
 expect_end FAILED 2:0
 [ "$(field "$id" Restarts)" = 0 ] || fail "restarted"
 
+# srun that doesn't know about MPI starts two programs that believe to be alone.
+err=$SCRATCH/err
+command_line="srun --mpi=none"
+code=0
+srun --mpi=none --nodes=2 --ntasks=2 "$RFA" train "${settings[@]}" --out alone.h5 >"$out" 2>"$err" || code=$?
+expect_code 2
+grep -q 'SLURM started 2 tasks' "$err" || fail "lonely ranks are not refused"
+[ ! -e alone.h5 ] || fail "lonely ranks have trained"
+
 # Scaling on two tasks, on a node each.
 RFA_REPEATS=2 RFA_SCALING_STEPS=3 submit --nodes=2 --ntasks-per-node=1 --time=5 \
     "$jobs/scaling.sbatch" "${settings[@]}"
