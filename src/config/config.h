@@ -58,7 +58,8 @@ void rfa_config_defaults(rfa_config *config);
 // doubled keys, wrong types (4x, 2.9 for an integer), values out of range, broken YAML. Local.
 RFA_NODISCARD rfa_status rfa_config_parse(rfa_config *config, const char *text, const char *name);
 
-// Reads and parses a file. RFA_ERR_IO when it can't be read. Local.
+// Reads and parses a file. RFA_ERR_IO when it can't be read, RFA_ERR_USAGE when it has no bytes.
+// Local.
 RFA_NODISCARD rfa_status rfa_config_load(rfa_config *config, const char *path);
 
 // Applies "key=value" (--set). Same errors, with "--set key=value" as the place. Local.

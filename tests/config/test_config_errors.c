@@ -310,6 +310,10 @@ static void test_load(void **state)
     snprintf(want, sizeof want, "%s:2: holds a NUL character", path);
     check_said("NUL", want);
     write_file(path, "", 0);
+    check_status(rfa_config_load(&c, path), RFA_ERR_USAGE);
+    snprintf(want, sizeof want, "%s is empty", path);
+    check_said("empty", want);
+    write_file(path, "{}", 2);
     check_ok(rfa_config_load(&c, path));
     check(c.train.seed == 5);
     check_status(rfa_config_load(&c, "/dev/zero"), RFA_ERR_USAGE);

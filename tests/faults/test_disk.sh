@@ -220,6 +220,8 @@ damaged_input()
     cp ../d.h5 d.h5
     head -c 3000 d.h5 >bytes.yaml
     refused 2 'bytes\.yaml' bytes.yaml
+    : >nothing.yaml
+    refused 2 'nothing\.yaml is empty' nothing.yaml
     printf 'data: {file: d.h5\nmodel: ]' >broken.yaml
     refused 2 'broken\.yaml:' broken.yaml
     mkdir folder.yaml
