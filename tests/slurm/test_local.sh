@@ -117,6 +117,18 @@ expect_out '^best by validation: train.seed=[12]$'
 expect_out '^  validation 0\.[0-9]+ \+- 0\.[0-9]+, test 0\.[0-9]+ \+- 0\.[0-9]+  \(2 runs\)  all else equal$'
 expect_out '^failed: not started, exit code 2 in job [0-9]+, .*: model.heads=3$'
 
+# The container and the Spack environment have what the build needs.
+while IFS='|' read -r set piece debian spack _; do
+    if [ "$set" = build ]; then
+        for package in $debian; do
+            grep -qE "(^| )$package( |\$)" "$jobs/rfa.def" || fail "rfa.def lacks $package"
+        done
+        spack=${spack%%[@+~ ]*}
+        [[ $piece == cc || $piece == make ]] || grep -qE "^    - $spack([@+~ ]|\$)" "$jobs/spack.yaml" ||
+            fail "spack.yaml lacks $spack"
+    fi
+done <"$jobs/setup.sh"
+
 # Nothing that could start ranks; ranks with fewer CPUs than threads.
 code=0
 (job_local=yes && . "$jobs/lib.sh" && PATH=/nonexistent && job_find_launcher) 2>"$err" || code=$?

@@ -25,6 +25,7 @@ submit()
 {
     command_line="sbatch $*"
     : >"$out"
+    err=$SCRATCH/err # not the log of the job before
     id=$(sbatch --parsable --output=%j.log "$@" 2>"$err") || fail "sbatch"
     log=$id.log
     err=$SCRATCH/here/$log
@@ -236,11 +237,13 @@ submit --ntasks=2 "$jobs/train.sbatch" "${settings[@]}" --set train.stepz=1 --ou
 expect_end FAILED 2:0
 [ "$(field "$id" Restarts)" = 0 ] || fail "restarted"
 
-# srun that doesn't know about MPI starts two programs that believe to be alone.
+# srun that doesn't know about MPI starts two programs that believe to be alone. (This Open MPI would see
+# by these variables that it has lost its way; others don't.)
 err=$SCRATCH/err
 command_line="srun --mpi=none"
 code=0
-srun --mpi=none --nodes=2 --ntasks=2 "$RFA" train "${settings[@]}" --out alone.h5 >"$out" 2>"$err" || code=$?
+srun --mpi=none --nodes=2 --ntasks=2 env -u SLURM_JOBID -u SLURM_NODELIST \
+    "$RFA" train "${settings[@]}" --out alone.h5 >"$out" 2>"$err" || code=$?
 expect_code 2
 grep -q 'SLURM started 2 tasks' "$err" || fail "lonely ranks are not refused"
 [ ! -e alone.h5 ] || fail "lonely ranks have trained"
