@@ -35,6 +35,7 @@ static ptrdiff_t draws_of(const rfa_ra *ra)
 typedef struct {
     rfa_real *w, *dw, *dread, *prior; // [rows][d], prior [rows]
     rfa_real *bias;                   // [rows of keys]
+    double *dbias;                    // [rows of keys], of a backward
     rfa_real *rest;                   // of the softmax kernels
 } parts;
 
@@ -46,6 +47,7 @@ static parts lay_out(rfa_real *work, ptrdiff_t rows, ptrdiff_t keys, ptrdiff_t d
     part.dread = take(&work, rows * d);
     part.prior = take(&work, rows);
     part.bias = take(&work, keys);
+    part.dbias = take_doubles(&work, keys);
     part.rest = work;
     return part;
 }
@@ -53,7 +55,7 @@ static parts lay_out(rfa_real *work, ptrdiff_t rows, ptrdiff_t keys, ptrdiff_t d
 ptrdiff_t rfa_ra_work(ptrdiff_t max_rows, ptrdiff_t max_block, ptrdiff_t max_keys, const rfa_ra *ra)
 {
     const ptrdiff_t rows = rfa_padded(max_rows), most = rows > max_block ? rows : max_block;
-    return 3 * taken(rows * ra->d) + taken(rows) + taken(max_keys) +
+    return 3 * taken(rows * ra->d) + taken(rows) + taken(max_keys) + taken(max_keys * DOUBLE) +
            rfa_softmax_work_size(most, ra->d);
 }
 
@@ -292,16 +294,18 @@ void rfa_ra_forward(rfa_real *out,
 }
 
 // The bias depends on keys: dk_m -= dbias_m k_m / sqrt(d).
-static void
-norm_bias_backward(const rfa_softmax_gradient *dkeys, const rfa_softmax_keys *keys, ptrdiff_t d)
+static void norm_bias_backward(const rfa_softmax_gradient *dkeys,
+                               const double *dbias,
+                               const rfa_softmax_keys *keys,
+                               ptrdiff_t d)
 {
     const double factor = 1 / sqrt((double)d);
     for (int j = 0; j < keys->n; j++) {
         const rfa_softmax_block *block = &keys->blocks[j];
         for (ptrdiff_t row = block->row0; row < block->row0 + block->tokens; row++) {
-            const double dbias = dkeys->bias[row] * factor;
+            const double scaled = dbias[row] * factor;
             for (ptrdiff_t c = 0; c < d; c++) {
-                dkeys->k[row * dkeys->ld + c] -= dbias * (double)keys->k[row * keys->ld_k + c];
+                dkeys->k[row * dkeys->ld + c] -= scaled * (double)keys->k[row * keys->ld_k + c];
             }
         }
     }
@@ -377,7 +381,9 @@ void rfa_ra_backward(rfa_real *dq,
     rfa_softmax_keys biased = *keys;
     biased.bias = part.bias;
     norm_bias(part.bias, keys, d);
-    memset(dkeys->bias, 0, (size_t)key_rows(keys) * sizeof *dkeys->bias);
+    const rfa_softmax_gradient dbiased = {
+        .k = dkeys->k, .v = dkeys->v, .ld = dkeys->ld, .bias = part.dbias};
+    memset(part.dbias, 0, (size_t)key_rows(keys) * sizeof *part.dbias);
     rfa_real *dq_rows = dq + row0 * ld_dq;
     for (ptrdiff_t i = 0; i < q_block->rows; i++) {
         memset(dq_rows + i * ld_dq, 0, (size_t)d * sizeof *dq);
@@ -394,7 +400,7 @@ void rfa_ra_backward(rfa_real *dq,
                 part.dread[i * d + c] = dout[(row0 + i) * ld + c] / (rfa_real)S;
             }
         }
-        rfa_softmax_read_backward(part.dw, d, dkeys, part.dread, d,
+        rfa_softmax_read_backward(part.dw, d, &dbiased, part.dread, d,
                                   saved->read + (s * saved->rows + row0) * ld, ld,
                                   saved->lse + s * saved->rows + row0, part.w, d, &block, &biased,
                                   d, ra->causal, part.rest);
@@ -404,5 +410,5 @@ void rfa_ra_backward(rfa_real *dq,
             mean_directions_backward(dq_rows, ld_dq, dkeys, &part, q, ld_q, q_block, keys, ra);
         }
     }
-    norm_bias_backward(dkeys, keys, d);
+    norm_bias_backward(dkeys, part.dbias, keys, d);
 }

@@ -55,8 +55,7 @@ void rfa_ra_forward(rfa_real *out,
                     rfa_real *work);
 
 // Given dout [rows][saved->ld], overwrites the rows of q_block in dq (0 in padding) and adds what
-// these queries contribute to dkeys; dkeys->bias is [rows of all blocks] of scratch. Costs 10 S d
-// flops a pair.
+// these queries contribute to dkeys, whose bias is not used. Costs 10 S d flops a pair.
 void rfa_ra_backward(rfa_real *dq,
                      ptrdiff_t ld_dq,
                      const rfa_softmax_gradient *dkeys,

@@ -63,4 +63,11 @@ static inline rfa_real *take(rfa_real **work, ptrdiff_t n)
     return part;
 }
 
+enum { DOUBLE = RFA_ALIGN_ELEMENTS / 8 }; // rfa_reals in a double
+
+static inline double *take_doubles(rfa_real **work, ptrdiff_t n)
+{
+    return (double *)(void *)take(work, n * DOUBLE);
+}
+
 #endif

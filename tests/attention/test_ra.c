@@ -19,7 +19,7 @@ typedef struct {
     rfa_ra ra;
     rfa_real *q, *k, *v, *dout, *out, *dq;
     rfa_ra_saved saved;
-    double *dkv, *dbias; // [rows][2 d], [rows]
+    double *dkv; // [rows][2 d]
     rfa_real *work;
     ptrdiff_t work_size;
 } sample;
@@ -87,7 +87,6 @@ sample_create(ptrdiff_t len, ptrdiff_t d, int segments, bool causal, ptrdiff_t d
     };
     check_ok(rfa_alloc(&x.saved.index, draws * x.rows, sizeof *x.saved.index, "index"));
     x.dkv = test_doubles(x.rows * 2 * d);
-    x.dbias = test_doubles(x.rows);
     x.work_size = rfa_ra_work(most, most, x.rows, &x.ra);
     x.work = test_reals(x.work_size + GUARD);
     sample_fill(&x, 3, 1);
@@ -99,8 +98,8 @@ static void sample_destroy(sample *x)
     if (x->saved.read != x->out) {
         rfa_free(x->saved.read);
     }
-    void *all[] = {x->q,         x->k,           x->v,   x->dout,  x->out, x->dq,
-                   x->saved.lse, x->saved.index, x->dkv, x->dbias, x->work};
+    void *all[] = {x->q,  x->k,         x->v,           x->dout, x->out,
+                   x->dq, x->saved.lse, x->saved.index, x->dkv,  x->work};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         rfa_free(all[i]);
     }
@@ -127,7 +126,7 @@ static void backward(sample *x)
 {
     const rfa_softmax_keys keys = keys_of(x);
     const ptrdiff_t d = x->ra.d;
-    const rfa_softmax_gradient dkeys = {x->dkv, x->dkv + d, 2 * d, x->dbias};
+    const rfa_softmax_gradient dkeys = {x->dkv, x->dkv + d, 2 * d, NULL};
     memset(x->dkv, 0, (size_t)(x->rows * 2 * d) * sizeof *x->dkv);
     for (int g = 0; g < x->segments; g++) {
         rfa_ra_backward(x->dq, x->ld, &dkeys, x->dout, &x->saved, x->q, x->ld, x->block + g, &keys,
