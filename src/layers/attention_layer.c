@@ -8,6 +8,7 @@ static const rfa_mechanism *const mechanisms[] = {
     [RFA_ATTENTION_SOFTMAX] = &rfa_mechanism_softmax,
     [RFA_ATTENTION_ELU] = &rfa_mechanism_linear,
     [RFA_ATTENTION_PERFORMER] = &rfa_mechanism_linear,
+    [RFA_ATTENTION_RA] = &rfa_mechanism_ra,
 };
 
 rfa_status rfa_attention_create(rfa_attention *attention,

@@ -79,6 +79,8 @@ const world_variant *world_variants(void)
           .causal = true),
         V("softmax", .kind = RFA_ATTENTION_SOFTMAX),
         V("softmax causal", .kind = RFA_ATTENTION_SOFTMAX, .causal = true),
+        V("ra", .kind = RFA_ATTENTION_RA),
+        V("ra causal, 3 draws", .kind = RFA_ATTENTION_RA, .causal = true, .draws = 3),
         {.name = NULL},
     };
 #undef V
@@ -103,6 +105,7 @@ rfa_classifier_options world_variant_options(const world_variant *variant)
     b->bandwidth_kind = a->bandwidth_kind;
     b->rows = a->rows;
     b->gate = a->gate;
+    b->draws = a->draws ? a->draws : b->draws;
     b->redraw = a->redraw ? a->redraw : b->redraw;
     return options;
 }
