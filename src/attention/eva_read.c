@@ -101,7 +101,7 @@ static bool next_window(
     const ptrdiff_t first = x->begin / eva->chunk,
                     after = least((x->begin + w) / eva->chunk, count);
     const ptrdiff_t queries = x->q_to - x->q_from, keys = x->end - x->begin;
-    const ptrdiff_t past = -count - 1; // where a causal query sees it, whatever its position
+    const ptrdiff_t past = 0; // chunk c stands at c or later, before the window that sees it
     x->queries = (rfa_softmax_block){0, rfa_padded(queries), queries, x->q_from};
     x->blocks[0] = (rfa_softmax_block){at->near, rfa_padded(keys), keys, x->begin};
     x->n = 1;
@@ -124,15 +124,14 @@ typedef struct {
 static void stretches_of(stretch part[3], const window *x, const rfa_eva_head *head)
 {
     const ptrdiff_t own_end = head->begin + head->tokens;
-    const ptrdiff_t before = head->begin - head->reach_begin;
     part[0] = (stretch){x->begin, least(x->end, head->begin), x->begin - head->reach_begin, true};
     part[1].from = x->begin > head->begin ? x->begin : head->begin;
     part[1].to = least(x->end, own_end);
     part[1].row = part[1].from - head->begin;
     part[1].halo = false;
-    part[2].from = x->begin > own_end ? x->begin : own_end;
+    part[2].from = own_end;
     part[2].to = x->end;
-    part[2].row = before + part[2].from - own_end;
+    part[2].row = head->begin - head->reach_begin;
     part[2].halo = true;
 }
 

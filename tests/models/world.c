@@ -79,6 +79,11 @@ const world_variant *world_variants(void)
           .causal = true),
         V("softmax", .kind = RFA_ATTENTION_SOFTMAX),
         V("softmax causal", .kind = RFA_ATTENTION_SOFTMAX, .causal = true),
+        V("eva", .kind = RFA_ATTENTION_EVA),
+        V("eva causal, many", .kind = RFA_ATTENTION_EVA, .causal = true, .landmarks = 100),
+        {.name = "eva means",
+         .plain_landmarks = true,
+         .attention = {.kind = RFA_ATTENTION_EVA, .landmarks = 57}},
         V("ra", .kind = RFA_ATTENTION_RA),
         V("ra causal, 3 draws", .kind = RFA_ATTENTION_RA, .causal = true, .draws = 3),
         {.name = NULL},
@@ -105,6 +110,8 @@ rfa_classifier_options world_variant_options(const world_variant *variant)
     b->bandwidth_kind = a->bandwidth_kind;
     b->rows = a->rows;
     b->gate = a->gate;
+    b->landmark_map = !variant->plain_landmarks;
+    b->landmarks = a->landmarks ? a->landmarks : b->landmarks;
     b->draws = a->draws ? a->draws : b->draws;
     b->redraw = a->redraw ? a->redraw : b->redraw;
     return options;

@@ -21,7 +21,7 @@ rfa_classifier_options world_options(rfa_attention_kind kind, bool causal, rfa_p
 // The table of all kinds of attention with their options; NULL behind the last one.
 typedef struct {
     const char *name;
-    bool free_norm;
+    bool free_norm, plain_landmarks;
     rfa_attention_options attention; // what differs from world_options(kind, causal, ...)
 } world_variant;
 const world_variant *world_variants(void);
