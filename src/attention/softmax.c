@@ -1,48 +1,7 @@
-#include "attention/softmax.h"
+#include "attention/softmax_impl.h"
 
 #include "tensor/gemm.h"
 #include "tensor/vmath.h"
-
-#include <math.h>
-
-// Rows of a piece: 256 x 256 scores in float are 256 KiB, which stay in the second-level cache.
-enum { PIECE = 256 };
-
-// A piece of a block: rows [row, row + rows) of the arrays, of which the first tokens are valid.
-typedef struct {
-    ptrdiff_t row, rows, tokens, begin;
-} piece;
-
-// Padding beyond the last whole RFA_ROWS is no part of any piece.
-static ptrdiff_t pieces_of(const rfa_softmax_block *block)
-{
-    return (rfa_padded(block->tokens) + PIECE - 1) / PIECE;
-}
-
-// Piece p of count: the block's groups of RFA_ROWS rows are dealt evenly.
-static piece piece_of(const rfa_softmax_block *block, ptrdiff_t p, ptrdiff_t count)
-{
-    const ptrdiff_t groups = rfa_padded(block->tokens) / RFA_ROWS;
-    const ptrdiff_t first = groups * p / count * RFA_ROWS;
-    const ptrdiff_t rows = groups * (p + 1) / count * RFA_ROWS - first;
-    const ptrdiff_t left = block->tokens - first;
-    return (piece){block->row0 + first, rows, left < rows ? left : rows, block->begin + first};
-}
-
-// How many of the keys query i sees: always the first ones.
-static ptrdiff_t seen(const piece *queries, const piece *keys, ptrdiff_t i, bool causal)
-{
-    const ptrdiff_t past = queries->begin + i - keys->begin + 1;
-    if (!causal || past >= keys->tokens) {
-        return keys->tokens;
-    }
-    return past > 0 ? past : 0;
-}
-
-static bool any_seen(const piece *queries, const piece *keys, bool causal)
-{
-    return seen(queries, keys, queries->tokens - 1, causal) > 0;
-}
 
 static void zero(rfa_real *x, ptrdiff_t n)
 {
@@ -51,15 +10,18 @@ static void zero(rfa_real *x, ptrdiff_t n)
     }
 }
 
-static rfa_real score_scale(ptrdiff_t d)
-{
-    return (rfa_real)(1 / sqrt((double)d));
-}
-
 ptrdiff_t rfa_softmax_work_size(ptrdiff_t max_rows, ptrdiff_t d)
 {
     const ptrdiff_t rows = rfa_padded(max_rows) < PIECE ? rfa_padded(max_rows) : PIECE;
     return rows * (2 * rows + d);
+}
+
+static void add_bias(rfa_real *scores, const rfa_real *bias, ptrdiff_t count)
+{
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < count; j++) {
+        scores[j] += bias[j];
+    }
 }
 
 // Running maximum and sum of exp(score - maximum) of the queries of one piece.
@@ -69,11 +31,12 @@ typedef struct {
 } statistics;
 
 // scores [queries][keys] become exp(score - maximum); where the maximum rises, the sum and the row
-// of out so far shrink to it.
+// of out so far shrink to it. bias, out: NULL when there is none.
 static void absorb_scores(rfa_real *scores,
                           statistics *stat,
                           rfa_real *out,
                           ptrdiff_t ld_out,
+                          const rfa_real *bias,
                           const piece *queries,
                           const piece *keys,
                           ptrdiff_t d,
@@ -82,12 +45,15 @@ static void absorb_scores(rfa_real *scores,
     for (ptrdiff_t i = 0; i < queries->tokens; i++) {
         rfa_real *row = scores + i * keys->rows;
         const ptrdiff_t count = seen(queries, keys, i, causal);
+        if (bias) {
+            add_bias(row, bias + keys->row, count);
+        }
         const rfa_real most = rfa_vmax(row, count);
         if (most > stat->most[i]) {
             const double shrink = exp((double)stat->most[i] - (double)most);
             stat->most[i] = most;
             stat->sum[i] *= shrink;
-            for (ptrdiff_t c = 0; c < d; c++) {
+            for (ptrdiff_t c = 0; out && c < d; c++) {
                 out[i * ld_out + c] *= (rfa_real)shrink;
             }
         }
@@ -109,9 +75,61 @@ static void normalise(rfa_real *out,
         const rfa_real factor = empty ? 0 : (rfa_real)(1 / stat->sum[i]);
         lse[i] =
             empty ? (rfa_real)-INFINITY : (rfa_real)((double)stat->most[i] + log(stat->sum[i]));
-        for (ptrdiff_t c = 0; c < d; c++) {
+        for (ptrdiff_t c = 0; out && c < d; c++) {
             out[i * ld_out + c] *= factor;
         }
+    }
+}
+
+void rfa_softmax_read(rfa_real *out,
+                      ptrdiff_t ld_out,
+                      rfa_real *lse,
+                      const rfa_real *q,
+                      ptrdiff_t ld_q,
+                      const rfa_softmax_block *q_block,
+                      const rfa_softmax_keys *keys,
+                      ptrdiff_t d,
+                      bool causal,
+                      rfa_real *work)
+{
+    const ptrdiff_t q_pieces = pieces_of(q_block);
+    for (ptrdiff_t a = 0; a < q_pieces; a++) {
+        const piece queries = piece_of(q_block, a, q_pieces);
+        rfa_real *out_rows = out ? out + queries.row * ld_out : NULL;
+        statistics stat;
+        for (ptrdiff_t i = 0; i < queries.tokens; i++) {
+            stat.most[i] = (rfa_real)-INFINITY;
+            stat.sum[i] = 0;
+            if (out) {
+                zero(out_rows + i * ld_out, d);
+            }
+        }
+        for (int j = 0; j < keys->n; j++) {
+            const ptrdiff_t k_pieces = pieces_of(&keys->blocks[j]);
+            for (ptrdiff_t b = 0; b < k_pieces; b++) {
+                const piece part = piece_of(&keys->blocks[j], b, k_pieces);
+                if (!any_seen(&queries, &part, causal)) {
+                    continue;
+                }
+                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, score_scale(d),
+                         q + queries.row * ld_q, ld_q, keys->k + part.row * keys->ld_k, keys->ld_k,
+                         0, work, part.rows);
+                absorb_scores(work, &stat, out_rows, ld_out, keys->bias, &queries, &part, d,
+                              causal);
+                if (out) {
+                    rfa_gemm(RFA_N, RFA_N, queries.rows, d, part.tokens, 1, work, part.rows,
+                             keys->v + part.row * keys->ld_v, keys->ld_v, 1, out_rows, ld_out);
+                }
+            }
+        }
+        normalise(out_rows, ld_out, lse + queries.row, &stat, queries.tokens, d);
+    }
+    for (ptrdiff_t row = q_block->row0 + q_block->tokens; row < q_block->row0 + q_block->rows;
+         row++) {
+        if (out) {
+            zero(out + row * ld_out, d);
+        }
+        lse[row] = (rfa_real)-INFINITY;
     }
 }
 
@@ -131,47 +149,25 @@ void rfa_softmax_forward(rfa_real *out,
                          bool causal,
                          rfa_real *work)
 {
-    const ptrdiff_t q_pieces = pieces_of(q_block);
-    for (ptrdiff_t a = 0; a < q_pieces; a++) {
-        const piece queries = piece_of(q_block, a, q_pieces);
-        rfa_real *out_rows = out + queries.row * ld_out;
-        statistics stat;
-        for (ptrdiff_t i = 0; i < queries.tokens; i++) {
-            stat.most[i] = (rfa_real)-INFINITY;
-            stat.sum[i] = 0;
-            zero(out_rows + i * ld_out, d);
-        }
-        for (int j = 0; j < n; j++) {
-            const ptrdiff_t k_pieces = pieces_of(&blocks[j]);
-            for (ptrdiff_t b = 0; b < k_pieces; b++) {
-                const piece keys = piece_of(&blocks[j], b, k_pieces);
-                if (!any_seen(&queries, &keys, causal)) {
-                    continue;
-                }
-                rfa_gemm(RFA_N, RFA_T, queries.rows, keys.rows, d, score_scale(d),
-                         q + queries.row * ld_q, ld_q, k + keys.row * ld_k, ld_k, 0, work,
-                         keys.rows);
-                absorb_scores(work, &stat, out_rows, ld_out, &queries, &keys, d, causal);
-                rfa_gemm(RFA_N, RFA_N, queries.rows, d, keys.tokens, 1, work, keys.rows,
-                         v + keys.row * ld_v, ld_v, 1, out_rows, ld_out);
-            }
-        }
-        normalise(out_rows, ld_out, lse + queries.row, &stat, queries.tokens, d);
-    }
-    for (ptrdiff_t row = q_block->row0 + q_block->tokens; row < q_block->row0 + q_block->rows;
-         row++) {
-        zero(out + row * ld_out, d);
-        lse[row] = (rfa_real)-INFINITY;
-    }
+    const rfa_softmax_keys keys = {
+        .k = k, .v = v, .ld_k = ld_k, .ld_v = ld_v, .blocks = blocks, .n = n};
+    rfa_softmax_read(out, ld_out, lse, q, ld_q, q_block, &keys, d, causal, work);
 }
 
 // Scores become weights.
-static void weigh_scores(
-    rfa_real *scores, const rfa_real *lse, const piece *queries, const piece *keys, bool causal)
+static void weigh_scores(rfa_real *scores,
+                         const rfa_real *lse,
+                         const rfa_real *bias,
+                         const piece *queries,
+                         const piece *keys,
+                         bool causal)
 {
     for (ptrdiff_t i = 0; i < queries->tokens; i++) {
         rfa_real *row = scores + i * keys->rows;
         const ptrdiff_t count = seen(queries, keys, i, causal);
+        if (bias) {
+            add_bias(row, bias + keys->row, count);
+        }
         rfa_vexp_sum(row, row, lse[i], count);
         zero(row + count, keys->tokens - count);
     }
@@ -226,6 +222,91 @@ static void add_rows(double *sum, ptrdiff_t ld_sum, const rfa_real *x, ptrdiff_t
     }
 }
 
+// dbias_j += the sum of column j of the gradients of products, which carry 1 / factor.
+static void add_columns(double *dbias,
+                        const rfa_real *dproducts,
+                        double factor,
+                        const piece *queries,
+                        const piece *keys)
+{
+    for (ptrdiff_t i = 0; i < queries->tokens; i++) {
+        const rfa_real *row = dproducts + i * keys->rows;
+#pragma omp simd
+        for (ptrdiff_t j = 0; j < keys->tokens; j++) {
+            dbias[j] += (double)row[j] * factor;
+        }
+    }
+}
+
+void rfa_softmax_read_backward(rfa_real *dq,
+                               ptrdiff_t ld_dq,
+                               const rfa_softmax_gradient *dkeys,
+                               const rfa_real *dout,
+                               ptrdiff_t ld_dout,
+                               const rfa_real *out,
+                               ptrdiff_t ld_out,
+                               const rfa_real *lse,
+                               const rfa_real *q,
+                               ptrdiff_t ld_q,
+                               const rfa_softmax_block *q_block,
+                               const rfa_softmax_keys *keys,
+                               ptrdiff_t d,
+                               bool causal,
+                               rfa_real *work)
+{
+    const rfa_real scale = score_scale(d);
+    const ptrdiff_t q_pieces = pieces_of(q_block);
+    for (ptrdiff_t a = 0; a < q_pieces; a++) {
+        const piece queries = piece_of(q_block, a, q_pieces);
+        const rfa_real *q_rows = q + queries.row * ld_q;
+        const rfa_real *dout_rows = dout + queries.row * ld_dout;
+        rfa_real *dq_rows = dq + queries.row * ld_dq;
+        rfa_real delta[PIECE];
+        mean_gradients(delta, dout_rows, ld_dout, out + queries.row * ld_out, ld_out,
+                       queries.tokens, d);
+        for (ptrdiff_t i = 0; i < queries.tokens; i++) {
+            zero(dq_rows + i * ld_dq, d);
+        }
+        for (int j = 0; j < keys->n; j++) {
+            const ptrdiff_t k_pieces = pieces_of(&keys->blocks[j]);
+            for (ptrdiff_t b = 0; b < k_pieces; b++) {
+                const piece part = piece_of(&keys->blocks[j], b, k_pieces);
+                if (!any_seen(&queries, &part, causal)) {
+                    continue;
+                }
+                const rfa_real *k_rows = keys->k + part.row * keys->ld_k;
+                const ptrdiff_t ld = part.rows;
+                rfa_real *weights = work, *dweights = weights + queries.rows * ld;
+                rfa_real *sum = dweights + queries.rows * ld; // [keys][d]
+
+                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, scale, q_rows, ld_q, k_rows,
+                         keys->ld_k, 0, weights, ld);
+                weigh_scores(weights, lse + queries.row, keys->bias, &queries, &part, causal);
+                rfa_gemm(RFA_T, RFA_N, part.rows, d, queries.tokens, 1, weights, ld, dout_rows,
+                         ld_dout, 0, sum, d);
+                add_rows(dkeys->v + part.row * dkeys->ld, dkeys->ld, sum, part.tokens, d);
+
+                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, 1, dout_rows, ld_dout,
+                         keys->v + part.row * keys->ld_v, keys->ld_v, 0, dweights, ld);
+                score_gradients(dweights, weights, delta, scale, &queries, &part, causal);
+                rfa_gemm(RFA_N, RFA_N, queries.rows, d, part.tokens, 1, dweights, ld, k_rows,
+                         keys->ld_k, 1, dq_rows, ld_dq);
+                rfa_gemm(RFA_T, RFA_N, part.rows, d, queries.tokens, 1, dweights, ld, q_rows, ld_q,
+                         0, sum, d);
+                add_rows(dkeys->k + part.row * dkeys->ld, dkeys->ld, sum, part.tokens, d);
+                if (dkeys->bias) {
+                    add_columns(dkeys->bias + part.row, dweights, 1 / (double)scale, &queries,
+                                &part);
+                }
+            }
+        }
+    }
+    for (ptrdiff_t row = q_block->row0 + q_block->tokens; row < q_block->row0 + q_block->rows;
+         row++) {
+        zero(dq + row * ld_dq, d);
+    }
+}
+
 void rfa_softmax_backward(rfa_real *dq,
                           ptrdiff_t ld_dq,
                           double *dkv,
@@ -247,52 +328,9 @@ void rfa_softmax_backward(rfa_real *dq,
                           bool causal,
                           rfa_real *work)
 {
-    const rfa_real scale = score_scale(d);
-    const ptrdiff_t q_pieces = pieces_of(q_block);
-    for (ptrdiff_t a = 0; a < q_pieces; a++) {
-        const piece queries = piece_of(q_block, a, q_pieces);
-        const rfa_real *q_rows = q + queries.row * ld_q;
-        const rfa_real *dout_rows = dout + queries.row * ld_dout;
-        rfa_real *dq_rows = dq + queries.row * ld_dq;
-        rfa_real delta[PIECE];
-        mean_gradients(delta, dout_rows, ld_dout, out + queries.row * ld_out, ld_out,
-                       queries.tokens, d);
-        for (ptrdiff_t i = 0; i < queries.tokens; i++) {
-            zero(dq_rows + i * ld_dq, d);
-        }
-        for (int j = 0; j < n; j++) {
-            const ptrdiff_t k_pieces = pieces_of(&blocks[j]);
-            for (ptrdiff_t b = 0; b < k_pieces; b++) {
-                const piece keys = piece_of(&blocks[j], b, k_pieces);
-                if (!any_seen(&queries, &keys, causal)) {
-                    continue;
-                }
-                const rfa_real *k_rows = k + keys.row * ld_k, *v_rows = v + keys.row * ld_v;
-                double *dkv_rows = dkv + keys.row * 2 * d;
-                const ptrdiff_t ld = keys.rows;
-                rfa_real *weights = work, *dweights = weights + queries.rows * ld;
-                rfa_real *part = dweights + queries.rows * ld; // [keys][d]
-
-                rfa_gemm(RFA_N, RFA_T, queries.rows, keys.rows, d, scale, q_rows, ld_q, k_rows,
-                         ld_k, 0, weights, ld);
-                weigh_scores(weights, lse + queries.row, &queries, &keys, causal);
-                rfa_gemm(RFA_T, RFA_N, keys.rows, d, queries.tokens, 1, weights, ld, dout_rows,
-                         ld_dout, 0, part, d);
-                add_rows(dkv_rows + d, 2 * d, part, keys.tokens, d);
-
-                rfa_gemm(RFA_N, RFA_T, queries.rows, keys.rows, d, 1, dout_rows, ld_dout, v_rows,
-                         ld_v, 0, dweights, ld);
-                score_gradients(dweights, weights, delta, scale, &queries, &keys, causal);
-                rfa_gemm(RFA_N, RFA_N, queries.rows, d, keys.tokens, 1, dweights, ld, k_rows, ld_k,
-                         1, dq_rows, ld_dq);
-                rfa_gemm(RFA_T, RFA_N, keys.rows, d, queries.tokens, 1, dweights, ld, q_rows, ld_q,
-                         0, part, d);
-                add_rows(dkv_rows, 2 * d, part, keys.tokens, d);
-            }
-        }
-    }
-    for (ptrdiff_t row = q_block->row0 + q_block->tokens; row < q_block->row0 + q_block->rows;
-         row++) {
-        zero(dq + row * ld_dq, d);
-    }
+    const rfa_softmax_keys keys = {
+        .k = k, .v = v, .ld_k = ld_k, .ld_v = ld_v, .blocks = blocks, .n = n};
+    const rfa_softmax_gradient dkeys = {.k = dkv, .v = dkv + d, .ld = 2 * d};
+    rfa_softmax_read_backward(dq, ld_dq, &dkeys, dout, ld_dout, out, ld_out, lse, q, ld_q, q_block,
+                              &keys, d, causal, work);
 }

@@ -96,6 +96,24 @@ static rfa_status check_direction(const rfa_config *c)
     return RFA_OK;
 }
 
+static rfa_status check_landmarks(const rfa_config *c)
+{
+    const bool lara = c->attention.kind == RFA_ATTENTION_LARA;
+    if (lara && c->attention.causal) {
+        return rfa_fail(
+            RFA_ERR_USAGE,
+            "attention.kind lara with attention.causal true: each landmark is an average "
+            "over the whole sequence, so every token would see later ones: use eva");
+    }
+    if (lara && c->attention.antithetic && c->attention.draws % 2 != 0) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "attention.antithetic needs an even number of attention.draws (%" PRId64
+                        "): they come in pairs",
+                        c->attention.draws);
+    }
+    return RFA_OK;
+}
+
 static rfa_status check_maps(const rfa_config *c)
 {
     const int kind = c->attention.kind, map = c->attention.map - 1;
@@ -148,6 +166,7 @@ rfa_status rfa_config_check(const rfa_config *config)
     RFA_TRY(check_model(config));
     RFA_TRY(check_direction(config));
     RFA_TRY(check_maps(config));
+    RFA_TRY(check_landmarks(config));
     return check_parallel(config);
 }
 

@@ -15,7 +15,8 @@
     .offset = offsetof(rfa_config, part.field)
 
 // In the order of the enumerations.
-static const char *const attention_kinds[] = {"rfa", "softmax", "elu", "performer", NULL};
+static const char *const attention_kinds[] = {"rfa", "softmax", "elu", "performer",
+                                              "ra",  "lara",    "eva", NULL};
 static const char *const directions[] = {"forward", "reverse", "both", NULL};
 static const char *const maps[] = {"auto", "gaussian", "arccos", "positive", "oprf", NULL};
 static const char *const norms[] = {"unit", "free", NULL};
@@ -59,9 +60,13 @@ const rfa_key rfa_keys[] = {
              "feed-forward part. Attention weights have none."},
 
     {KEY(attention, kind), .number = RFA_ATTENTION_RFA, .choices = attention_kinds, .unit = "",
-     .help = "Linear in the length: rfa, random feature attention (Peng et al. 2021, eq. 5); elu, "
-             "features elu(x) + 1 (Katharopoulos et al. 2020, eq. 7); performer, positive random "
-             "features (Choromanski et al. 2021, eq. 5). Quadratic: softmax, exact, the baseline."},
+     .help =
+         "Linear in the length: rfa, random feature attention (Peng et al. 2021, eq. 5); elu, "
+         "features elu(x) + 1 (Katharopoulos et al. 2020, eq. 7); performer, positive random "
+         "features (Choromanski et al. 2021, eq. 5); lara, linear randomised attention (Zheng et "
+         "al. 2022, eq. 13); eva, exact in windows, summaries of chunks beyond (Zheng et al. "
+         "2023). Quadratic: softmax, exact, the baseline; ra, randomised attention, its "
+         "unbiased estimate (Zheng et al. 2022, eq. 6)."},
     {KEY(attention, causal), .number = 0, .unit = "",
      .help = "A token attends to itself and to what stands before it; the states of the ranks "
              "before enter by a prefix scan (Peng et al. 2021, eq. 6)."},

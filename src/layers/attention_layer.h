@@ -15,8 +15,10 @@
 //   softmax, ra                B gathers of 4 N 2 E          the same, and B TOTALs of 8 N 2 E
 //   lara, C landmarks,         TOTAL    B H 8 C 2 d          TOTAL    B H 8 J (2 d + 2) and more
 //     J draws of them          TOTAL    B H 8 J (d + 3)      TOTAL    B H 8 C 2 d
-//   eva, C chunks              as lara with J = C, and a halo of at most 2 windows of keys and
-//   values
+//   eva, C chunks              TOTAL    B 8 C 2 E            TOTAL    B 8 C 2 E
+//                              TOTAL    B H 8 C (d + 3)      TOTAL    B 8 C E
+//     and keys and values      4 2 E a row that windows      the same, and 8 2 E a row back
+//                              reach in other segments
 #ifndef RFA_LAYERS_ATTENTION_LAYER_H
 #define RFA_LAYERS_ATTENTION_LAYER_H
 
@@ -45,6 +47,7 @@ struct rfa_plan {
 typedef struct {
     rfa_attention_kind kind;
     ptrdiff_t layers, width, heads; // L, E, H
+    ptrdiff_t longest;              // tokens of the longest example of any batch
     int segments;                   // G
     uint64_t seed;
     bool causal;

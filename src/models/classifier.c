@@ -94,6 +94,7 @@ static rfa_status create(rfa_classifier *model)
     attention.layers = o->layers;
     attention.width = o->width;
     attention.heads = o->heads;
+    attention.longest = o->max_length;
     attention.segments = o->segments;
     attention.seed = o->seed;
     RFA_ASSERT(o->layers <= RFA_MOST_LAYERS && o->heads <= RFA_MOST_HEADS);

@@ -87,6 +87,13 @@ const world_variant *world_variants(void)
         {.name = "lara means",
          .plain_landmarks = true,
          .attention = {LARA, .weights = RFA_WEIGHTS_SPECIFIC, .landmarks = 7}},
+        V("eva", .kind = RFA_ATTENTION_EVA),
+        V("eva causal, many", .kind = RFA_ATTENTION_EVA, .causal = true, .landmarks = 100),
+        {.name = "eva means",
+         .plain_landmarks = true,
+         .attention = {.kind = RFA_ATTENTION_EVA, .landmarks = 57}},
+        V("ra", .kind = RFA_ATTENTION_RA),
+        V("ra causal, 3 draws", .kind = RFA_ATTENTION_RA, .causal = true, .draws = 3),
         {.name = NULL},
     };
 #undef V
