@@ -32,7 +32,7 @@
 // and keys belong to sequences of different lengths, each cut over the ranks: leaves and lengths
 // are the target's, those of source the keys'. Both count rows of the same arrays, and the calls
 // for one leaf take the plan that the leaf is of: local and local_backward the source's, the others
-// the target's. Kinds rfa (but oprf), elu, performer, softmax and ra, not causal.
+// the target's. Kinds rfa, elu, performer (but oprf) and softmax, not causal.
 typedef struct rfa_plan rfa_plan;
 struct rfa_plan {
     int examples, own;        // examples of this data group, segments of this rank
