@@ -46,30 +46,30 @@ struct rfa_plan {
 
 typedef struct {
     rfa_attention_kind kind;
-    ptrdiff_t layers, width, heads; // L, E, H
-    ptrdiff_t longest;              // tokens of the longest example of any batch
     int segments;                   // G
+    ptrdiff_t layers, width, heads; // L, E, H
     uint64_t seed;
     bool causal;
     rfa_direction direction; // of causal heads; both: the first half of them forward
     // rfa, elu, performer
     rfa_map_kind map;
-    bool unit_norm;
+    rfa_rows_kind rows;
     ptrdiff_t projections, pool; // D, matrices of the pool
     int64_t redraw;              // training steps that take the same matrices; 0: all steps
-    rfa_rows_kind rows;
     rfa_bandwidth_kind bandwidth_kind;
-    double bandwidth; // initial sigma, or 1 / temperature
     rfa_gate_kind gate;
+    double bandwidth; // initial sigma, or 1 / temperature
     double gate_bias; // initial
     // ra, lara, eva
     ptrdiff_t landmarks;      // C
-    bool landmark_map;        // learned landmarks: a linear map and a norm; else means
     ptrdiff_t draws;          // samples a query (ra), a landmark (lara)
-    bool antithetic;          // lara: draws come in pairs of opposite noise
-    rfa_weights_kind weights; // of lara
     double specificity;       // of lara's specific weights
     ptrdiff_t window;         // tokens, of eva
+    ptrdiff_t longest;        // tokens that an example may have: eva's chunks have longest / C
+    rfa_weights_kind weights; // of lara
+    bool antithetic;          // lara: draws come in pairs of opposite noise
+    bool landmark_map;        // learned landmarks: a linear map and a norm; else means
+    bool unit_norm;           // of rfa's map
 } rfa_attention_options;
 
 // A tensor of parameters of one layer.

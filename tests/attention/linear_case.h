@@ -6,7 +6,6 @@
 #include "attention/linear.h"
 #include "exchange/element.h"
 #include "exchange/partition.h"
-#include "reference/linear.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -285,7 +284,7 @@ static inline void case_run(linear_values *x, const linear_case *at, bool backwa
     move_rows(m.dout, ld_out, x->dout, d, segments, at, true);
     move_rows(m.decay, 1, x->decay, 1, segments, at, true);
     move_rows(m.input, 1, x->input, 1, segments, at, true);
-    rfa_head heads[MOST_SEGMENTS];
+    rfa_head heads[MOST_SEGMENTS] = {0};
     rfa_reading readings[MOST_SEGMENTS];
     for (int g = 0; g < G; g++) {
         const ptrdiff_t row0 = segments[g].row0;
@@ -369,14 +368,6 @@ static inline void case_run(linear_values *x, const linear_case *at, bool backwa
     layout_destroy(&m);
 }
 
-// The same numbers in double, for the reference.
-typedef struct {
-    ref_linear problem;
-    double *q, *k, *v, *dout, *w, *sigma;
-    double *out, *den;
-    ref_linear_gradient gradient;
-} linear_truth;
-
 static inline double *widened(const rfa_real *x, ptrdiff_t n)
 {
     double *y = test_doubles(n);
@@ -384,74 +375,6 @@ static inline double *widened(const rfa_real *x, ptrdiff_t n)
         y[i] = (double)x[i];
     }
     return y;
-}
-
-static inline linear_truth truth_create(const linear_values *x, const linear_case *at)
-{
-    const ptrdiff_t n = at->tokens * at->d;
-    linear_truth truth = {
-        .q = widened(x->q, n),
-        .k = widened(x->k, n),
-        .v = widened(x->v, n),
-        .dout = widened(x->dout, n),
-        .w = widened(x->w, at->D * at->d),
-        .sigma = widened(x->sigma, at->d),
-        .out = test_doubles(n),
-        .den = test_doubles(at->tokens),
-        .gradient = {test_doubles(n), test_doubles(n), test_doubles(n), test_doubles(at->d)}};
-    truth.problem = (ref_linear){.tokens = at->tokens,
-                                 .d = at->d,
-                                 .D = at->D,
-                                 .causal = at->causal,
-                                 .floor = (double)(rfa_real)FLOOR,
-                                 .q = truth.q,
-                                 .k = truth.k,
-                                 .v = truth.v,
-                                 .w = truth.w,
-                                 .sigma = truth.sigma};
-    return truth;
-}
-
-static inline void truth_destroy(linear_truth *truth)
-{
-    double *all[] = {truth->q,          truth->k,          truth->v,
-                     truth->dout,       truth->w,          truth->sigma,
-                     truth->out,        truth->den,        truth->gradient.q,
-                     truth->gradient.k, truth->gradient.v, truth->gradient.sigma};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        rfa_free(all[i]);
-    }
-}
-
-// Rounding units that a result may be off, of ref_linear_magnitudes; angles are as large as sigma.
-// At most a thirteenth of it was seen.
-static inline double case_unit(const linear_case *at)
-{
-    return 4 * test_eps() * (1 + at->sigma);
-}
-
-// Holds the results of case_run against the truth.
-static inline void case_check(const char *what,
-                              const linear_values *x,
-                              const linear_case *at,
-                              const linear_truth *truth,
-                              const ref_linear_sizes *size)
-{
-    const ptrdiff_t n = at->tokens * at->d;
-    const double unit = case_unit(at);
-    char text[160];
-#define HOLD(name, got, want, count, bound)                                                        \
-    do {                                                                                           \
-        snprintf(text, sizeof text, "%s %s: %td tokens, d %td, D %td, %d segments%s", what, name,  \
-                 at->tokens, at->d, at->D, at->segments, at->causal ? ", causal" : "");            \
-        check_close(text, got, want, count, unit *(bound));                                        \
-    } while (0)
-    HOLD("out", x->out, truth->out, n, size->out);
-    HOLD("dq", x->dq, truth->gradient.q, n, size->q);
-    HOLD("dk", x->dk, truth->gradient.k, n, size->k);
-    HOLD("dv", x->dv, truth->gradient.v, n, size->v);
-    HOLD("dsigma", x->dsigma, truth->gradient.sigma, at->d, size->sigma);
-#undef HOLD
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "attention/linear_case.h"
+#include "attention/linear_truth.h"
 #include "reference/differences.h"
 
 // The reference's loss sum(dout o out), for its own derivatives.

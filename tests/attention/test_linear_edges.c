@@ -1,4 +1,4 @@
-#include "attention/linear_case.h"
+#include "attention/linear_truth.h"
 
 static bool same_bits(const rfa_real *a, const rfa_real *b, ptrdiff_t n)
 {
