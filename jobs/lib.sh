@@ -47,6 +47,12 @@ for job_signal in USR1 USR2 TERM INT; do
     trap "job_on_signal $job_signal" "$job_signal"
 done
 
+# job_count 1 rank: "1 rank"
+job_count()
+{
+    echo "$1 $2$([ "$1" = 1 ] || echo s)"
+}
+
 job_under_slurm()
 {
     [ -n "${SLURM_JOB_ID:-}" ] && [ "${job_local:-no}" = no ]
@@ -121,8 +127,9 @@ job_begin()
     else
         job_bind=${RFA_BIND:-none}
     fi
-    job_say "$job_id, start $((job_restarts + 1)): $job_ranks ranks on $job_nodes nodes by" \
-        "$job_launcher, $job_threads threads a rank, bound to $job_bind," \
+    job_say "$job_id, start $((job_restarts + 1)): $(job_count "$job_ranks" rank) on" \
+        "$(job_count "$job_nodes" node) by $job_launcher," \
+        "$(job_count "$job_threads" thread) a rank, bound to $job_bind," \
         "$(if [ -n "$end" ]; then date -d "@$end" '+ends at %F %T'; else echo no time limit; fi)"
     trap job_clean EXIT
 }
@@ -216,7 +223,7 @@ job_stage()
     }
     # Otherwise Open MPI waits for ever for a lock file that the first rank has put beside its copy.
     export OMPI_MCA_sharedfp=individual
-    job_say "$1 is staged in $job_staged on $job_nodes nodes"
+    job_say "$1 is staged in $job_staged on $(job_count "$job_nodes" node)"
 }
 
 job_clean()
@@ -290,7 +297,7 @@ job_end()
     if [ "$state" != RUNNING ] && [ "$(date +%s)" -lt "${RFA_END_TIME:-9999999999}" ]; then
         job_say "stopped, and not put back (${state:-gone}): the same command goes on with it"
     elif [ "$job_restarts" -ge "$most" ]; then
-        job_say "stopped after $job_restarts restarts, RFA_MAX_RESTARTS: the same command goes on"
+        job_say "stopped after $(job_count "$job_restarts" restart), RFA_MAX_RESTARTS: the same command goes on"
     elif scontrol requeue "$job_id"; then
         job_say "stopped, and put back into the queue: restart $((job_restarts + 1)) of at most $most"
     else

@@ -17,10 +17,10 @@ allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
 threads=${OMP_NUM_THREADS:-1}
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 if [ "$on_node" = 0 ]; then
-    echo "job: rank $rank is the first on $(uname -n): CPUs $allowed, $threads threads" >&2
+    echo "job: rank $rank is the first on $(uname -n): CPUs $allowed, $threads thread$([ "$threads" = 1 ] || echo s)" >&2
 fi
 if [ "$cores" -lt "$threads" ]; then
-    echo "job: WARNING: rank $rank on $(uname -n) has $threads threads but $cores CPUs ($allowed)" >&2
+    echo "job: WARNING: rank $rank on $(uname -n) has $threads threads but $cores CPU$([ "$cores" = 1 ] || echo s) ($allowed)" >&2
 fi
 
 [ -n "$code_file" ] || exec "$@"

@@ -7,6 +7,7 @@
 # build: to compile and run (default). tests: also what tests/run.sh uses.
 # Installs with apt-get as root or by passwordless sudo; elsewhere it lists what is missing, with
 # the names in Debian, Spack and environment modules, and returns 2. RFA_NO_INSTALL=1: only list.
+# Pieces of the set "some" belong to single tests, which are skipped without: no reason to stop.
 # Exports RFA_PYTHON (a Python with h5py and numpy) when there is one.
 
 # set | name | Debian packages | Spack spec | usual module
@@ -28,6 +29,10 @@ tests|clang-openmp|clang libomp-dev|llvm+clang|llvm
 tests|clang-format|clang-format|llvm+clang|llvm
 tests|clang-tidy|clang-tidy|llvm+clang|llvm
 tests|cppcheck|cppcheck|cppcheck|cppcheck
+tests|ps|procps|procps|procps
+some|libfuzzer|clang libclang-rt-14-dev|llvm+clang compiler-rt=runtime|llvm
+some|slurm|slurmctld slurmd munge|slurm munge|slurm
+some|ip|iproute2|iproute2|iproute2
 '
 
 setup_find_python()
@@ -66,22 +71,37 @@ setup_has()
         command -v clang >/dev/null &&
             echo '#include <omp.h>' | clang -fopenmp -x c -fsyntax-only - 2>/dev/null
         ;;
+    libfuzzer)
+        command -v clang >/dev/null &&
+            [ -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a")" ]
+        ;;
+    slurm | ip) # daemons and root's tools: not in everybody's PATH
+        (
+            PATH=$PATH:/usr/sbin:/sbin
+            if [ "$1" = ip ]; then
+                command -v ip
+            else
+                command -v munged && command -v slurmctld && command -v slurmd && command -v sbatch
+            fi
+        ) >/dev/null
+        ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }
 
-# Prints the rows of setup_pieces of the wanted set that are missing.
+# Prints the rows of setup_pieces of the given sets that are missing.
 setup_missing()
 {
     local set name rest
     while IFS='|' read -r set name rest; do
-        if [ "$set" = build ] || { [ -n "$set" ] && [ "$1" = tests ]; }; then
+        if [ -n "$set" ] && [[ " $* " == *" $set "* ]]; then
             setup_has "$name" || printf '%s|%s\n' "$name" "$rest"
         fi
     done <<<"$setup_pieces"
 }
 
-# Installs Debian packages; its log is shown only when both tries fail.
+# Installs Debian packages; its log is shown only when both tries fail. Daemons that come with them are
+# not started: Debian's policy-rc.d forbids it meanwhile.
 setup_install()
 {
     local log sudo='' try
@@ -89,8 +109,16 @@ setup_install()
     log=$(mktemp)
     echo "setup: installing $*" >&2
     for try in 1 2; do
-        if { $sudo apt-get -q update && $sudo env DEBIAN_FRONTEND=noninteractive \
-            apt-get -q -y install --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+        # shellcheck disable=SC2016
+        if $sudo env DEBIAN_FRONTEND=noninteractive bash -c '
+            policy=/usr/sbin/policy-rc.d
+            if [ ! -e "$policy" ]; then
+                trap "rm -f $policy" EXIT
+                printf "#!/bin/sh\nexit 101\n" >"$policy"
+                chmod 755 "$policy"
+            fi
+            apt-get -q update && apt-get -q -y install --no-install-recommends "$@"
+            ' setup "$@" >"$log" 2>&1 </dev/null; then
             rm -f "$log"
             return 0
         fi
@@ -117,15 +145,16 @@ setup_virtual_environment()
         setup_find_python
 }
 
+# setup_list HEADING ROWS
 setup_list()
 {
     {
-        echo 'setup: missing here:'
+        echo "setup: $1"
         echo
         printf '  %-18s  %-38s  %-26s  %s\n' piece 'Debian packages' 'Spack spec' module
         while IFS='|' read -r name debian spack module; do
             printf '  %-18s  %-38s  %-26s  %s\n' "$name" "$debian" "$spack" "$module"
-        done <<<"$1"
+        done <<<"$2"
         echo
         echo 'Install the packages, or load them (module load ..., spack load ...), and run this again.'
     } >&2
@@ -148,24 +177,37 @@ setup_environment()
 
 setup()
 {
-    local wanted=${1:-build} missing
-    if [ "$wanted" != build ] && [ "$wanted" != tests ]; then
+    local wanted=${1:-build} missing sets
+    case $wanted in
+    build) sets=(build) ;;
+    tests) sets=(build tests) ;;
+    *)
         echo "setup: '$wanted' is not build or tests" >&2
         return 2
-    fi
-    missing=$(setup_missing "$wanted")
+        ;;
+    esac
+    missing=$(setup_missing "${sets[@]}")
     if [ -n "$missing" ] && setup_may_install; then
         # Unquoted: one word a package.
         setup_install $(cut -d '|' -f 2 <<<"$missing") || return 2
         hash -r
-        missing=$(setup_missing "$wanted")
+        missing=$(setup_missing "${sets[@]}")
     fi
     if [[ $missing == python-* || $missing == *$'\n'python-* ]] && setup_virtual_environment; then
-        missing=$(setup_missing "$wanted")
+        missing=$(setup_missing "${sets[@]}")
     fi
     if [ -n "$missing" ]; then
-        setup_list "$missing"
+        setup_list 'missing here:' "$missing"
         return 2
+    fi
+    if [ "$wanted" = tests ]; then
+        missing=$(setup_missing some)
+        if [ -n "$missing" ] && setup_may_install; then
+            setup_install $(cut -d '|' -f 2 <<<"$missing") || true
+            hash -r
+            missing=$(setup_missing some)
+        fi
+        [ -z "$missing" ] || setup_list 'missing here, and the tests that need it are skipped:' "$missing"
     fi
     setup_find_python || true
     setup_environment

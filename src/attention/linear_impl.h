@@ -1,4 +1,5 @@
-// What linear.c (bidirectional, cross) and causal.c share: chunks, work spaces, states.
+// What linear.c (bidirectional, cross) and causal.c share: chunks, work spaces (these also with
+// lara.c), states.
 #ifndef RFA_ATTENTION_LINEAR_IMPL_H
 #define RFA_ATTENTION_LINEAR_IMPL_H
 

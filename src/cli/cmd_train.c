@@ -88,6 +88,7 @@ rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
     settings.file = argv[optind];
     rfa_config config;
     RFA_TRY(rfa_settings_load(&config, &settings, world));
+    rfa_config_warn(&config);
     rfa_session session;
     RFA_TRY(rfa_session_create(&session, &config, world, "train"));
     const rfa_status status = rfa_train(&session, &train);

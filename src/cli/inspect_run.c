@@ -11,6 +11,21 @@ static double accuracy(const rfa_evaluation_record *record)
     return record->examples > 0 ? (double)record->correct / (double)record->examples : NAN;
 }
 
+static void print_starts(const rfa_run_view *view)
+{
+    enum { SHOWN = 10 };
+    const int64_t first = view->starts > SHOWN ? view->starts - SHOWN : 0;
+    if (view->starts > 0) {
+        printf("\n%20s %8s %6s %8s %10s  %s\n", "started", "step", "ranks", "threads", "sgemm",
+               "hosts, commit");
+    }
+    for (int64_t i = first; i < view->starts; i++) {
+        const rfa_start_record *s = &view->start[i];
+        printf("%20s %8" PRId64 " %6" PRId64 " %8" PRId64 " %10.3g  %s, %s\n", s->started, s->step,
+               s->ranks, s->threads, s->sgemm_flops_per_second, s->hosts, s->commit);
+    }
+}
+
 static void print_steps(const rfa_run_view *view)
 {
     enum { SHOWN = 5 };
@@ -116,6 +131,7 @@ rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
            view->steps > 0 ? view->step[view->steps - 1].step : 0);
     RFA_TRY(rfa_inspect_config(view->config_text));
     RFA_TRY(rfa_inspect_list("provenance", &view->attributes, "", skip));
+    print_starts(view);
     print_steps(view);
     print_curve(view);
     print_evaluations(view);
@@ -131,6 +147,29 @@ rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
     if (view->steps > 0) {
         printf("digest %016" PRIx64 "\n", view->step[view->steps - 1].digest);
     }
+    return RFA_OK;
+}
+
+static rfa_status put_starts(const rfa_run_view *view)
+{
+    char word[RFA_JSON_NUMBER];
+    printf(",\"starts\":[");
+    for (int64_t i = 0; i < view->starts; i++) {
+        for (int c = 0; c < RFA_START_COLUMNS; c++) {
+            printf("%s\"%s\":%s",
+                   c   ? ","
+                   : i ? ",{"
+                       : "{",
+                   rfa_start_columns[c].name,
+                   rfa_column_word(word, &rfa_start_columns[c], &view->start[i]));
+        }
+        for (int c = 0; c < RFA_START_TEXTS; c++) {
+            printf(",\"%s\":", rfa_start_texts[c].name);
+            RFA_TRY(rfa_inspect_quoted((const char *)&view->start[i] + rfa_start_texts[c].offset));
+        }
+        printf("}");
+    }
+    printf("]");
     return RFA_OK;
 }
 
@@ -191,6 +230,7 @@ rfa_status rfa_inspect_run_json(const char *path, const rfa_run_view *view)
     RFA_TRY(status);
     printf(",\"attributes\":");
     RFA_TRY(rfa_inspect_object(&view->attributes));
+    RFA_TRY(put_starts(view));
     put_steps(view);
     printf(",\"evaluations\":[");
     for (int64_t i = 0; i < view->evaluations; i++) {

@@ -148,14 +148,16 @@ rfa_status rfa_config_check(const rfa_config *config)
     RFA_TRY(check_model(config));
     RFA_TRY(check_direction(config));
     RFA_TRY(check_maps(config));
-    RFA_TRY(check_parallel(config));
+    return check_parallel(config);
+}
+
+void rfa_config_warn(const rfa_config *config)
+{
     if (config->train.warmup > config->train.steps) {
-        // Every rank checks; one line is enough.
         rfa_note("rfa: warning: train.warmup (%" PRId64 ") exceeds train.steps (%" PRId64
                  "): the learning rate never reaches its peak",
                  config->train.warmup, config->train.steps);
     }
-    return RFA_OK;
 }
 
 // The part of the canonical text that names one key.

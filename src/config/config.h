@@ -73,16 +73,19 @@ void rfa_config_defaults(rfa_config *config);
 // doubled keys, wrong types (4x, 2.9 for an integer), values out of range, broken YAML. Local.
 RFA_NODISCARD rfa_status rfa_config_parse(rfa_config *config, const char *text, const char *name);
 
-// Reads and parses a file. RFA_ERR_IO when it can't be read. Local.
+// Reads and parses a file. RFA_ERR_IO when it can't be read, RFA_ERR_USAGE when it has no bytes.
+// Local.
 RFA_NODISCARD rfa_status rfa_config_load(rfa_config *config, const char *path);
 
 // Applies "key=value" (--set). Same errors, with "--set key=value" as the place. Local.
 RFA_NODISCARD rfa_status rfa_config_set(rfa_config *config, const char *assignment);
 
 // What single keys can't know: heads divide width, first-token pooling with causal, segments a
-// power of two, warm-up against steps (a warning) and the like. RFA_ERR_USAGE naming both keys.
-// Local.
+// power of two and the like. RFA_ERR_USAGE naming both keys. Local.
 RFA_NODISCARD rfa_status rfa_config_check(const rfa_config *config);
+
+// What is allowed for training, but hardly meant, as warnings on stderr. Local.
+void rfa_config_warn(const rfa_config *config);
 
 // Canonical YAML: every key in table order. Owned by the caller (rfa_free). parse(text(c)) == c.
 // Local.

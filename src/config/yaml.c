@@ -285,7 +285,11 @@ rfa_status rfa_config_load(rfa_config *config, const char *path)
         status = rfa_fail(RFA_ERR_IO, "%.300s: %s", path, strerror(errno));
         goto out;
     }
-    status = parse(config, text, length, path);
+    status =
+        length > 0
+            ? parse(config, text, length, path)
+            : rfa_fail(RFA_ERR_USAGE,
+                       "%.300s is empty, perhaps half copied; {} stands for all defaults", path);
 out:
     if (file) {
         fclose(file);

@@ -3,12 +3,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-// Where the numbers of a stream are used: normals from first_length on make lengths.
-static const uint64_t first_length = (uint64_t)1 << 48;
-
 ptrdiff_t rfa_draw_work(ptrdiff_t d)
 {
-    return d * (d + 1);
+    return d * (d + 2); // a block, a number a row, and a row
 }
 
 static double dot(const double *x, const double *y, ptrdiff_t n)
@@ -21,11 +18,14 @@ static double dot(const double *x, const double *y, ptrdiff_t n)
     return sum;
 }
 
-// Gram-Schmidt of normal rows, in place. It leaves no freedom of sign, so it is Haar-distributed.
-static void orthonormalise(double *rows, ptrdiff_t n, ptrdiff_t d)
+// Gram-Schmidt of normal rows, in place. It leaves no freedom of sign, so they become
+// Haar-distributed. Their lengths before it are independent of each other and of all directions,
+// which are all that it reads of a row.
+static void orthonormalise(double *rows, double *lengths, ptrdiff_t n, ptrdiff_t d)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         double *restrict row = rows + i * d;
+        lengths[i] = sqrt(dot(row, row, d));
         for (ptrdiff_t k = 0; k < i; k++) {
             const double *restrict earlier = rows + k * d;
             const double along = dot(row, earlier, d);
@@ -66,24 +66,20 @@ void rfa_draw_rows(rfa_real *w,
                    double *work)
 {
     const ptrdiff_t d = width;
-    double *rows = work, *extra = work + d * d;
+    double *rows = work, *lengths = rows + d * d, *mean = lengths + d;
     for (ptrdiff_t first = 0; first < projections; first += d) {
         const ptrdiff_t n = projections - first < d ? projections - first : d;
         const bool is_simplex = kind == RFA_ROWS_SIMPLEX && d > 1; // one corner has no other
         const ptrdiff_t drawn = is_simplex ? d : n;
         rfa_rng_normals_at(rows, stream, (uint64_t)(first * d), drawn * d);
         if (kind != RFA_ROWS_IID) {
-            orthonormalise(rows, drawn, d);
+            orthonormalise(rows, lengths, drawn, d);
         }
         if (is_simplex) {
-            simplex_of(rows, extra, d);
+            simplex_of(rows, mean, d);
         }
         for (ptrdiff_t i = 0; i < n; i++) {
-            double length = 1;
-            if (kind != RFA_ROWS_IID) {
-                rfa_rng_normals_at(extra, stream, first_length + (uint64_t)((first + i) * d), d);
-                length = sqrt(dot(extra, extra, d));
-            }
+            const double length = kind == RFA_ROWS_IID ? 1 : lengths[i];
             for (ptrdiff_t j = 0; j < d; j++) {
                 w[(first + i) * d + j] = (rfa_real)(rows[i * d + j] * length);
             }

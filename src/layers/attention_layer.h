@@ -28,15 +28,21 @@
 #include "exchange/partition.h"
 #include "features/pool.h"
 
-// The local batch as attention sees it.
-typedef struct {
+// The local batch as attention sees it. In cross attention (Peng et al. 2021, algorithm 2) queries
+// and keys belong to sequences of different lengths, each cut over the ranks: leaves and lengths
+// are the target's, those of source the keys'. Both count rows of the same arrays, and the calls
+// for one leaf take the plan that the leaf is of: local and local_backward the source's, the others
+// the target's. Kinds rfa (but oprf), elu, performer, softmax and ra, not causal.
+typedef struct rfa_plan rfa_plan;
+struct rfa_plan {
     int examples, own;        // examples of this data group, segments of this rank
     const rfa_leaf *leaves;   // [examples * own], example-major
     const ptrdiff_t *lengths; // [examples] tokens of the whole example
     const rfa_real *mask;     // [rows]
     ptrdiff_t rows, longest_leaf, longest_example; // rows: of this rank; of a leaf; of all segments
-    int64_t first; // place of the first example in the batch of all ranks
-} rfa_plan;
+    int64_t first;          // place of the first example in the batch of all ranks
+    const rfa_plan *source; // NULL: this
+};
 
 typedef struct {
     rfa_attention_kind kind;

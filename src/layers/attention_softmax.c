@@ -6,7 +6,8 @@
 void rfa_gathered_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan)
 {
     const rfa_attention_options *o = &attention->options;
-    const ptrdiff_t longest = plan->longest_example, d = rfa_head_width(o);
+    const rfa_plan *source = plan->source ? plan->source : plan;
+    const ptrdiff_t longest = source->longest_example, d = rfa_head_width(o);
     rfa_gathered *own = rfa_carve(arena, 1, sizeof *own);
     const rfa_gathered arrays = {
         .kv = rfa_carve(arena, longest * 2 * o->width, sizeof(rfa_real)),
@@ -115,9 +116,10 @@ static rfa_status softmax_exchange(rfa_attention *attention,
     const rfa_attention_options *o = &attention->options;
     const ptrdiff_t E = o->width, d = rfa_head_width(o);
     const int tasks = plan->own * (int)o->heads;
+    const rfa_plan *source = plan->source ? plan->source : plan;
     (void)round;
     for (int e = 0; e < plan->examples; e++) {
-        RFA_TRY(rfa_gathered_fetch(attention, saved, plan, e));
+        RFA_TRY(rfa_gathered_fetch(attention, saved, source, e));
         const rfa_gathered *own = attention->scratch;
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
@@ -144,9 +146,10 @@ static rfa_status softmax_exchange_backward(const rfa_attention_gradient *gradie
     const rfa_attention_options *o = &attention->options;
     const ptrdiff_t E = o->width, H = o->heads, d = rfa_head_width(o);
     const int tasks = plan->own * (int)H;
+    const rfa_plan *source = plan->source ? plan->source : plan;
     (void)round;
     for (int e = 0; e < plan->examples; e++) {
-        RFA_TRY(rfa_gathered_fetch(attention, saved, plan, e));
+        RFA_TRY(rfa_gathered_fetch(attention, saved, source, e));
         const rfa_gathered *own = attention->scratch;
         const ptrdiff_t size = rfa_gathered_rows(attention) * 2 * d;
 #pragma omp parallel for schedule(dynamic)
@@ -162,7 +165,7 @@ static rfa_status softmax_exchange_backward(const rfa_attention_gradient *gradie
                 E, saved->den + h * plan->rows, saved->qkv + h * d, 3 * E, &queries, k, 2 * E,
                 k + E, 2 * E, own->blocks, o->segments, d, o->causal, works[omp_get_thread_num()]);
         }
-        RFA_TRY(rfa_gathered_return(gradient->dqkv, attention, plan, e));
+        RFA_TRY(rfa_gathered_return(gradient->dqkv, attention, source, e));
     }
     return RFA_OK;
 }

@@ -17,6 +17,7 @@ typedef enum {
     RFA_RNG_LISTOPS,  // a = candidate tree
     RFA_RNG_TEST,
     RFA_RNG_FASTFOOD, // diagonals and permutations: a = layer, b = head
+    RFA_RNG_LARA,     // noise of proposals: a = step, b = example of the batch
     RFA_RNG_RA,       // samples of ra: a = step, b = (example of the batch, layer, head)
     RFA_RNG_EVA,      // noise of eva: the same
 } rfa_rng_purpose;

@@ -1,4 +1,4 @@
-// The columns of steps and evaluations: one table for the HDF5 file, the lines and inspect.
+// The columns of starts, steps and evaluations: one table for the HDF5 file, the lines and inspect.
 #ifndef RFA_STORAGE_COLUMNS_H
 #define RFA_STORAGE_COLUMNS_H
 
@@ -14,7 +14,19 @@ typedef struct {
     rfa_column_kind kind;
 } rfa_column;
 
-enum { RFA_STEP_COLUMNS = 9, RFA_EVALUATION_COLUMNS = 4 };
+typedef struct {
+    const char *name, *long_name;
+    size_t offset, size; // of the array of characters in the record
+} rfa_text_column;
+
+enum {
+    RFA_START_COLUMNS = 4,
+    RFA_START_TEXTS = 3,
+    RFA_STEP_COLUMNS = 9,
+    RFA_EVALUATION_COLUMNS = 4
+};
+extern const rfa_column rfa_start_columns[RFA_START_COLUMNS]; // of rfa_start_record
+extern const rfa_text_column rfa_start_texts[RFA_START_TEXTS];
 extern const rfa_column rfa_step_columns[RFA_STEP_COLUMNS];             // of rfa_step_record
 extern const rfa_column rfa_evaluation_columns[RFA_EVALUATION_COLUMNS]; // of rfa_evaluation_record
 

@@ -252,6 +252,29 @@ void rfa_run_set_state(rfa_run *run, const char *state)
     run->view.state = copy;
 }
 
+rfa_status rfa_run_add_start(rfa_run *run, const rfa_start_record *record)
+{
+    const rfa_run_view *view = &run->view;
+    RFA_ASSERT(view->starts == 0 || record->step >= view->start[view->starts - 1].step);
+    return rfa_view_add_start(&run->view, record);
+}
+
+int64_t rfa_run_work(const rfa_run *run, double *seconds, double *sgemm_flops)
+{
+    const rfa_run_view *view = &run->view;
+    *seconds = *sgemm_flops = 0;
+    for (int64_t i = 0, s = 0; i < view->steps; i++) {
+        const rfa_step_record *step = &view->step[i];
+        while (s + 1 < view->starts && view->start[s + 1].step < step->step) {
+            s++;
+        }
+        *seconds += step->seconds;
+        *sgemm_flops +=
+            step->seconds * (view->starts > 0 ? view->start[s].sgemm_flops_per_second : 0);
+    }
+    return view->steps;
+}
+
 // Appends one line by one write. A part of it, on a full disk, is taken back.
 static rfa_status append(rfa_run *run, const char *line, size_t size)
 {

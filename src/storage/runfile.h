@@ -7,6 +7,9 @@
 //                 provenance
 //   /config       attribute text: the resolved configuration, and one attribute per key
 //   /class        [classes]: scale of the confusion matrices
+//   /starts/{step,ranks,threads,sgemm_flops_per_second} [s], /starts/{started,commit,hosts} [s]
+//   texts:
+//                 each start of the program, by how many steps were done before it
 //   /steps/{step,loss,learning_rate,gradient_norm,tokens_per_second,exchange_wait,seconds,guards}
 //                 [n]; /steps/digest [n] uint64: of the parameters after the step
 //   /evaluations/{step,loss,correct,examples,accuracy} [m], /evaluations/split [m] strings,
@@ -44,6 +47,16 @@ typedef struct {
                               // with classes 0
 } rfa_evaluation_record;
 
+// The program was started, for the first time or to go on.
+typedef struct {
+    int64_t step;                  // steps done before
+    int64_t ranks, threads;        // threads a rank
+    double sgemm_flops_per_second; // measured, of all ranks and threads together
+    char started[24];              // UTC, "2025-01-31T12:00:00Z"
+    char commit[64];
+    char hosts[1024]; // each once: "node1 node2"
+} rfa_start_record;
+
 typedef struct rfa_run rfa_run; // opaque; rank 0 only. All functions are local and never throw a
                                 // run away: the former file stands until the new one is complete.
 
@@ -64,6 +77,13 @@ void rfa_run_set_number(rfa_run *run, const char *name, double number); // whole
 void rfa_run_set_flag(rfa_run *run, const char *name, bool flag);
 void rfa_run_set_state(rfa_run *run, const char *state);
 
+// Adds a start, kept until written; starts must not descend in step. RFA_ERR_MEMORY.
+RFA_NODISCARD rfa_status rfa_run_add_start(rfa_run *run, const rfa_start_record *record);
+
+// How many steps are on record, over all starts; how long they took, and how many flops sgemm would
+// have done in that time, at the rate of each step's own start. Cost: linear in the steps.
+int64_t rfa_run_work(const rfa_run *run, double *seconds, double *sgemm_flops);
+
 // Each appends one line to the .jsonl by one write: RFA_ERR_IO when that fails, without a torn
 // line. Steps must ascend. An evaluation of the same step and split is replaced. Constant cost.
 RFA_NODISCARD rfa_status rfa_run_add_step(rfa_run *run, const rfa_step_record *record);
@@ -77,7 +97,8 @@ RFA_NODISCARD rfa_status rfa_run_write(rfa_run *run);
 // A run read back for inspect and tests: file and .jsonl merged, no step lost or doubled.
 typedef struct {
     char *config_text, *state;
-    int64_t steps, evaluations;
+    int64_t starts, steps, evaluations;
+    rfa_start_record *start;
     rfa_step_record *step;
     rfa_evaluation_record *evaluation; // confusion owned here
     rfa_evaluation_record test;        // examples == 0: none

@@ -36,6 +36,7 @@ RFA_NODISCARD rfa_status rfa_rows_alloc(void *rows, int64_t count, size_t size);
 
 // Views in the making: each row once. Steps must come in order: a step that is there is skipped; an
 // evaluation of the same step and split, and the test, are replaced. Confusions are copied.
+RFA_NODISCARD rfa_status rfa_view_add_start(rfa_run_view *view, const rfa_start_record *record);
 RFA_NODISCARD rfa_status rfa_view_add_step(rfa_run_view *view, const rfa_step_record *record);
 RFA_NODISCARD rfa_status rfa_view_add_evaluation(rfa_run_view *view,
                                                  const rfa_evaluation_record *record);

@@ -199,6 +199,35 @@ static rfa_status read_table(void *records,
     return RFA_OK;
 }
 
+static rfa_status read_starts(rfa_run_view *view, hid_t file, const char *path)
+{
+    hid_t group;
+    RFA_TRY(rfa_h5_open_group(&group, file, path, "starts"));
+    rfa_status status = read_table(&view->start, sizeof *view->start, &view->starts, group, path,
+                                   rfa_start_columns, RFA_START_COLUMNS);
+    for (int c = 0; c < RFA_START_TEXTS && status == RFA_OK; c++) {
+        const rfa_text_column *column = &rfa_start_texts[c];
+        char **texts = NULL;
+        int64_t count = 0;
+        status = rfa_h5_read_texts(group, path, column->name, &texts, &count);
+        if (status == RFA_OK && count != view->starts) {
+            status = rfa_fail(RFA_ERR_IO, "%s: dataset 'starts/%s' is of the wrong shape", path,
+                              column->name);
+        }
+        for (int64_t i = 0; status == RFA_OK && i < count; i++) {
+            snprintf((char *)&view->start[i] + column->offset, column->size, "%s", texts[i]);
+        }
+        rfa_free(texts);
+    }
+    for (int64_t i = 1; status == RFA_OK && i < view->starts; i++) {
+        if (view->start[i].step < view->start[i - 1].step) {
+            status = rfa_fail(RFA_ERR_IO, "%s: dataset 'starts/step' descends", path);
+        }
+    }
+    rfa_h5_close(&group);
+    return status;
+}
+
 // The matrices of all records of a group, each copied into its own memory.
 static rfa_status
 read_confusion(rfa_evaluation_record *records, int64_t count, hid_t group, const char *path)
@@ -320,6 +349,9 @@ rfa_status rfa_run_read_file(rfa_run_view *view, char id[RFA_RUN_ID], const char
         status = rfa_h5_read_text(group, path, "text", &view->config_text);
     }
     rfa_h5_close(&group);
+    if (status == RFA_OK && rfa_h5_has(file, "starts")) {
+        status = read_starts(view, file, path);
+    }
     if (status == RFA_OK) {
         status = rfa_h5_open_group(&group, file, path, "steps");
     }

@@ -65,6 +65,35 @@ rfa_status rfa_view_add_step(rfa_run_view *view, const rfa_step_record *record)
     return RFA_OK;
 }
 
+#define START(member, units, long_name, kind)                                                      \
+    {                                                                                              \
+#member, units, long_name, offsetof(rfa_start_record, member), kind                        \
+    }
+const rfa_column rfa_start_columns[RFA_START_COLUMNS] = {
+    START(step, "1", "optimiser steps done before the start", RFA_COLUMN_INT),
+    START(ranks, "1", "ranks", RFA_COLUMN_INT),
+    START(threads, "1", "threads a rank", RFA_COLUMN_INT),
+    START(sgemm_flops_per_second, "1/s", "sgemm rate of all ranks together", RFA_COLUMN_DOUBLE),
+};
+
+#define TEXT(member, long_name)                                                                    \
+    {                                                                                              \
+#member, long_name, offsetof(rfa_start_record, member),                                    \
+            sizeof((rfa_start_record){0}.member)                                                   \
+    }
+const rfa_text_column rfa_start_texts[RFA_START_TEXTS] = {
+    TEXT(started, "time of the start, UTC"),
+    TEXT(commit, "commit of the program"),
+    TEXT(hosts, "names of the hosts"),
+};
+
+rfa_status rfa_view_add_start(rfa_run_view *view, const rfa_start_record *record)
+{
+    RFA_TRY(rfa_rows_reserve(&view->start, view->starts, sizeof *view->start));
+    view->start[view->starts++] = *record;
+    return RFA_OK;
+}
+
 static void free_confusion(rfa_evaluation_record *record)
 {
     rfa_free((int64_t *)record->confusion);
@@ -124,6 +153,9 @@ void rfa_view_trim(rfa_run_view *view, int64_t step)
     while (view->steps > 0 && view->step[view->steps - 1].step > step) {
         view->steps--;
     }
+    while (view->starts > 0 && view->start[view->starts - 1].step > step) {
+        view->starts--; // nothing of it is left
+    }
     int64_t kept = 0;
     for (int64_t i = 0; i < view->evaluations; i++) {
         if (view->evaluation[i].step <= step) {
@@ -147,6 +179,7 @@ void rfa_run_view_free(rfa_run_view *view)
     free_confusion(&view->test);
     rfa_attributes_free(&view->attributes);
     rfa_free(view->evaluation);
+    rfa_free(view->start);
     rfa_free(view->step);
     rfa_free(view->config_text);
     rfa_free(view->state);

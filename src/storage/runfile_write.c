@@ -90,6 +90,33 @@ static rfa_status write_table(writer *w,
     return status;
 }
 
+static rfa_status write_starts(writer *w, const rfa_run_view *view)
+{
+    hid_t group, scale = H5I_INVALID_HID;
+    const char **texts = NULL;
+    RFA_TRY(rfa_h5_create_group(&group, w->file, w->path, "starts"));
+    rfa_status status = write_table(w, group, rfa_start_columns, RFA_START_COLUMNS, view->start,
+                                    sizeof *view->start, view->starts, &scale);
+    if (status == RFA_OK) {
+        status = rfa_alloc(&texts, (ptrdiff_t)view->starts, sizeof *texts, "starts");
+    }
+    for (int c = 0; c < RFA_START_TEXTS && status == RFA_OK; c++) {
+        const rfa_text_column *column = &rfa_start_texts[c];
+        hid_t dataset;
+        for (int64_t i = 0; i < view->starts; i++) {
+            texts[i] = (const char *)&view->start[i] + column->offset;
+        }
+        status = rfa_h5_write_texts(&dataset, group, w->path, column->name, texts, view->starts);
+        if (status == RFA_OK) {
+            status = finish_column(w, &dataset, "1", column->long_name, scale);
+        }
+    }
+    rfa_free(texts);
+    rfa_h5_close(&scale);
+    rfa_h5_close(&group);
+    return status;
+}
+
 static rfa_status write_steps(writer *w, const rfa_run_view *view)
 {
     hid_t group, scale = H5I_INVALID_HID;
@@ -255,6 +282,9 @@ static rfa_status write_all(writer *w, const rfa_run_view *view)
     RFA_TRY(rfa_h5_write_attributes(w->file, w->path, &view->attributes));
     RFA_TRY(write_config(w, view->config_text));
     RFA_TRY(write_classes(w, view));
+    if (view->starts > 0) {
+        RFA_TRY(write_starts(w, view));
+    }
     RFA_TRY(write_steps(w, view));
     RFA_TRY(write_evaluations(w, "evaluations", view->evaluation, view->evaluations));
     if (view->test.examples > 0) {

@@ -4,6 +4,7 @@
 #include "base/stop.h"
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
+#include "train/finished.h"
 #include "train/provenance.h"
 #include "train/report.h"
 #include "train/state.h"
@@ -31,7 +32,8 @@ typedef struct {
     int64_t best_correct, best_step, checkpoint_step;
     int64_t *id, *confusion;
     rfa_real *gradient, *dlogits;
-    rfa_pace pace; // of the steps of this process
+    rfa_pace pace;       // of the steps of this process
+    double former_flops; // model flops of the steps before
 } rfa_training;
 
 static rfa_status create(rfa_training *training)
@@ -123,20 +125,12 @@ static void inject_faults(rfa_training *training)
     }
 }
 
-// Model flops of the batch in training->id, forward and backward, of valid tokens.
-static double batch_flops(const rfa_training *training)
+static void choose_batch(rfa_training *training, int64_t step)
 {
-    const rfa_session *session = training->session;
-    const rfa_config *config = &session->config;
-    double flops = 0;
-    for (int64_t i = 0; i < config->train.batch; i++) {
-        const ptrdiff_t length = rfa_dataset_length(session->data, training->id[i]);
-        const ptrdiff_t longest = (ptrdiff_t)config->data.max_length;
-        const ptrdiff_t n = length < longest ? length : longest;
-        flops += rfa_classifier_flops(session->model, n, false) +
-                 rfa_classifier_flops(session->model, n, true);
+    const int64_t n = training->session->config.train.batch;
+    for (int64_t i = 0; i < n; i++) {
+        training->id[i] = rfa_sampler_at(&training->sampler, (step - 1) * n + i);
     }
-    return flops;
 }
 
 // One optimiser step: forward, loss, backward of the batch in passes; gradients summed over all
@@ -148,9 +142,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     const rfa_comm *all = &session->grid.all;
     const int64_t step = training->step + 1, n = config->train.batch;
     const double start = rfa_now(), waited = exchange_wait(session);
-    for (int64_t i = 0; i < n; i++) {
-        training->id[i] = rfa_sampler_at(&training->sampler, (step - 1) * n + i);
-    }
+    choose_batch(training, step);
     for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
         RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
         RFA_TRY(
@@ -197,7 +189,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     training->pace.wait += times[WAIT];
     training->pace.tokens += score->tokens;
     training->pace.steps++;
-    training->pace.flops += batch_flops(training);
+    training->pace.flops += rfa_session_flops(session, training->id, n);
     return RFA_OK;
 }
 
@@ -239,8 +231,8 @@ static rfa_status validate(rfa_training *training)
     if (training->run) {
         const rfa_evaluation_record record = evaluation_record(training, "val", &score);
         status = rfa_run_add_evaluation(training->run, &record);
-        rfa_provenance_measure(training->run, training->pace.seconds, training->pace.flops,
-                               session->ceiling);
+        rfa_provenance_measure(training->run, training->step,
+                               training->former_flops + training->pace.flops);
         if (status == RFA_OK) {
             status = rfa_run_write(training->run);
         }
@@ -343,8 +335,8 @@ static rfa_status test(rfa_training *training)
     if (training->run) {
         const rfa_evaluation_record record = evaluation_record(training, "test", &score);
         rfa_run_set_state(training->run, "finished");
-        rfa_provenance_measure(training->run, training->pace.seconds, training->pace.flops,
-                               session->ceiling);
+        rfa_provenance_measure(training->run, training->step,
+                               training->former_flops + training->pace.flops);
         status = rfa_run_set_test(training->run, &record);
         if (status == RFA_OK) {
             status = rfa_run_write(training->run);
@@ -352,13 +344,7 @@ static rfa_status test(rfa_training *training)
     }
     RFA_TRY(rfa_agree(all, status));
     rfa_report_end(session, &training->pace);
-    rfa_print("test accuracy %.4f (%" PRId64 "/%" PRId64 ")",
-              (double)score.correct / (double)score.examples, score.correct, score.examples);
-    if (session->reproducible) {
-        rfa_print("digest %016" PRIx64, rfa_session_digest(session));
-    } else {
-        rfa_note("no digest: the forced exscan sums in an order that depends on the rank count");
-    }
+    rfa_report_result(session, score.correct, score.examples, session->reproducible);
     return RFA_OK;
 }
 
@@ -390,8 +376,14 @@ static rfa_status start_record(rfa_training *training, const rfa_train_options *
     }
     rfa_free(text);
     RFA_TRY(rfa_agree(&session->grid.all, status));
-    rfa_provenance_describe(training->run, session);
-    if (training->run) { // readers see the run, and an overwritten one is gone, from now on
+    status = rfa_provenance_describe(training->run, session, training->step);
+    for (int64_t step = 1; training->run && step <= training->step; step++) {
+        choose_batch(training, step);
+        training->former_flops +=
+            rfa_session_flops(session, training->id, session->config.train.batch);
+    }
+    if (training->run &&
+        status == RFA_OK) { // readers see the run, and an overwritten one is gone, from now on
         rfa_run_set_state(training->run, "running");
         status = rfa_run_write(training->run);
     }
@@ -410,6 +402,13 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
         training->step = header.step;
         training->best_correct = header.best_correct;
         training->best_step = header.best_step;
+        if (training->step == session->config.train.steps) {
+            bool finished = false;
+            RFA_TRY(rfa_finished_check(&finished, options->run_path, session));
+            if (finished) {
+                return RFA_OK;
+            }
+        }
         rfa_note("resuming %s after step %" PRId64, options->run_path, training->step);
     }
     RFA_TRY(start_record(training, options));

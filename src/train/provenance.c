@@ -45,21 +45,31 @@ static const char *exchange_name(rfa_exchange_algorithm algorithm)
     return algorithm == RFA_EXCHANGE_EXSCAN ? "exscan" : "transposed";
 }
 
-void rfa_provenance_describe(rfa_run *run, const rfa_session *session)
+rfa_status rfa_provenance_describe(rfa_run *run, const rfa_session *session, int64_t step)
 {
     const rfa_comm *all = &session->grid.all;
-    char hosts[1024], mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64], started[32];
+    rfa_start_record start = {
+        .step = step,
+        .ranks = all->size,
+        .threads = session->config.parallel.threads,
+        .sgemm_flops_per_second = session->ceiling,
+        .commit = RFA_COMMIT,
+    };
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64];
     int length = 0;
-    host_names(hosts, sizeof hosts, all);
+    host_names(start.hosts, sizeof start.hosts, all);
     if (!run) {
-        return;
+        return RFA_OK;
     }
     MPI_Get_library_version(mpi, &length);
     mpi[strcspn(mpi, ",\n")] = '\0';
     rfa_hdf5_version(hdf5);
     const time_t now = time(NULL);
     struct tm utc;
-    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    strftime(start.started, sizeof start.started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    if (step == 0) {
+        rfa_run_set_text(run, "started", start.started);
+    }
     rfa_run_set_text(run, "program", "rfa " RFA_VERSION);
     rfa_run_set_text(run, "commit", RFA_COMMIT);
     rfa_run_set_flag(run, "modified", RFA_DIRTY);
@@ -68,8 +78,7 @@ void rfa_provenance_describe(rfa_run *run, const rfa_session *session)
     rfa_run_set_text(run, "mpi", mpi);
     rfa_run_set_text(run, "hdf5", hdf5);
     rfa_run_set_text(run, "blas", rfa_gemm_library());
-    rfa_run_set_text(run, "started", started);
-    rfa_run_set_text(run, "hosts", hosts);
+    rfa_run_set_text(run, "hosts", start.hosts);
     rfa_run_set_number(run, "ranks", all->size);
     rfa_run_set_number(run, "ranks_sequence", session->grid.sequence.size);
     rfa_run_set_number(run, "ranks_data", session->grid.data.size);
@@ -85,6 +94,7 @@ void rfa_provenance_describe(rfa_run *run, const rfa_session *session)
     rfa_run_set_text(run, "data_digest", rfa_dataset_digest(session->data));
     rfa_run_set_number(run, "parameters", (double)rfa_classifier_table(session->model)->learned);
     rfa_run_set_number(run, "sgemm_flops_per_second", session->ceiling);
+    return rfa_run_add_start(run, &start);
 }
 
 void rfa_provenance_peaks(rfa_run *run, const rfa_comm *all)
@@ -99,13 +109,14 @@ void rfa_provenance_peaks(rfa_run *run, const rfa_comm *all)
     }
 }
 
-void rfa_provenance_measure(rfa_run *run, double seconds, double flops, double ceiling)
+void rfa_provenance_measure(rfa_run *run, int64_t steps, double flops)
 {
-    if (run && seconds > 0) {
+    double seconds = 0, sgemm_flops = 0;
+    if (run && rfa_run_work(run, &seconds, &sgemm_flops) == steps && seconds > 0) {
         rfa_run_set_number(run, "training_seconds", seconds);
         rfa_run_set_number(run, "model_flops_per_second", flops / seconds);
-        if (ceiling > 0) {
-            rfa_run_set_number(run, "share_of_sgemm", flops / seconds / ceiling);
+        if (sgemm_flops > 0) {
+            rfa_run_set_number(run, "share_of_sgemm", flops / sgemm_flops);
         }
     }
 }

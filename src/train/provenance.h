@@ -5,13 +5,17 @@
 #include "storage/runfile.h"
 #include "train/session.h"
 
-// run: on rank 0, NULL elsewhere. Collective.
-void rfa_provenance_describe(rfa_run *run, const rfa_session *session);
+// Of a start after the given step. run: on rank 0, NULL elsewhere. Collective; RFA_ERR_MEMORY, not
+// agreed.
+RFA_NODISCARD rfa_status rfa_provenance_describe(rfa_run *run,
+                                                 const rfa_session *session,
+                                                 int64_t step);
 
 // Peak memory and GEMM flops of a rank: maximum and sum over ranks. Collective.
 void rfa_provenance_peaks(rfa_run *run, const rfa_comm *all);
 
-// Speed so far against the ceiling of the same run. run may be NULL. Local.
-void rfa_provenance_measure(rfa_run *run, double seconds, double flops, double ceiling);
+// Speed of all steps so far, over all starts, against sgemm in the same time. flops: model flops of
+// these steps. Does nothing when rows are missing, or run is NULL. Local.
+void rfa_provenance_measure(rfa_run *run, int64_t steps, double flops);
 
 #endif

@@ -5,6 +5,11 @@
 
 #include <inttypes.h>
 
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void rfa_report_start(const rfa_session *session)
 {
     const rfa_config *config = &session->config;
@@ -12,10 +17,11 @@ void rfa_report_start(const rfa_session *session)
              config->attention.kind == RFA_ATTENTION_SOFTMAX ? "softmax" : "rfa",
              rfa_classifier_table(session->model)->learned, config->data.file,
              rfa_dataset_examples(session->data), rfa_dataset_digest(session->data));
-    rfa_note("%d ranks = %d x %d (sequence x data), %" PRId64 " segments, %" PRId64
-             " threads a rank; %s; sgemm %.0f GFLOP/s",
-             session->grid.all.size, session->grid.sequence.size, session->grid.data.size,
-             config->parallel.segments, config->parallel.threads, rfa_gemm_library(),
+    rfa_note("%d rank%s = %d x %d (sequence x data), %" PRId64 " segment%s, %" PRId64
+             " thread%s a rank; %s; sgemm %.0f GFLOP/s",
+             session->grid.all.size, plural(session->grid.all.size), session->grid.sequence.size,
+             session->grid.data.size, config->parallel.segments, plural(config->parallel.segments),
+             config->parallel.threads, plural(config->parallel.threads), rfa_gemm_library(),
              session->ceiling / 1e9);
 }
 
@@ -37,10 +43,25 @@ void rfa_report_end(const rfa_session *session, const rfa_pace *pace)
 {
     if (pace->steps > 0) {
         const double rate = pace->flops / pace->seconds;
-        rfa_note("%" PRId64 " steps: %.1fk tokens/s, %.1f GFLOP/s = %.0f %% of sgemm "
+        rfa_note("%" PRId64 " step%s: %.1fk tokens/s, %.1f GFLOP/s = %.0f %% of sgemm "
                  "(%.1f GFLOP/s, %s), %.1f %% of the time in the exchange, %.0f MiB a rank at most",
-                 pace->steps, (double)pace->tokens / pace->seconds / 1000, rate / 1e9,
-                 100 * rate / session->ceiling, session->ceiling / 1e9, rfa_gemm_library(),
-                 100 * pace->wait / pace->seconds, (double)rfa_mem_peak() / 1048576);
+                 pace->steps, plural(pace->steps), (double)pace->tokens / pace->seconds / 1000,
+                 rate / 1e9, 100 * rate / session->ceiling, session->ceiling / 1e9,
+                 rfa_gemm_library(), 100 * pace->wait / pace->seconds,
+                 (double)rfa_mem_peak() / 1048576);
+    }
+}
+
+void rfa_report_result(const rfa_session *session,
+                       int64_t correct,
+                       int64_t examples,
+                       bool rank_independent)
+{
+    rfa_print("test accuracy %.4f (%" PRId64 "/%" PRId64 ")", (double)correct / (double)examples,
+              correct, examples);
+    if (rank_independent) {
+        rfa_print("digest %016" PRIx64, rfa_session_digest(session));
+    } else {
+        rfa_note("no digest: the forced exscan sums in an order that depends on the rank count");
     }
 }

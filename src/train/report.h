@@ -20,4 +20,10 @@ void rfa_report_step(const rfa_session *session,
                      double accuracy);
 void rfa_report_end(const rfa_session *session, const rfa_pace *pace); // speed against sgemm
 
+// The result lines on stdout; the digest only when it does not depend on the rank count.
+void rfa_report_result(const rfa_session *session,
+                       int64_t correct,
+                       int64_t examples,
+                       bool rank_independent);
+
 #endif

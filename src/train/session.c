@@ -237,6 +237,19 @@ int rfa_session_passes(const rfa_session *session, int64_t n)
     return (int)((share + capacity - 1) / capacity);
 }
 
+double rfa_session_flops(const rfa_session *session, const int64_t *id, int64_t n)
+{
+    const ptrdiff_t longest = (ptrdiff_t)session->config.data.max_length;
+    double flops = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const ptrdiff_t length = rfa_dataset_length(session->data, id[i]);
+        const ptrdiff_t tokens = length < longest ? length : longest;
+        flops += rfa_classifier_flops(session->model, tokens, false) +
+                 rfa_classifier_flops(session->model, tokens, true);
+    }
+    return flops;
+}
+
 rfa_status
 rfa_session_load(rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass)
 {

@@ -41,6 +41,10 @@ int rfa_session_passes(const rfa_session *session, int64_t n);
 RFA_NODISCARD rfa_status rfa_session_load(
     rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass); // Collective
 
+// Model flops of a training step on examples id[0..n), forward and backward, of valid tokens.
+// Local.
+double rfa_session_flops(const rfa_session *session, const int64_t *id, int64_t n);
+
 // What passes have seen so far, on this rank.
 enum {
     RFA_TALLY_CORRECT,

@@ -15,7 +15,8 @@
 
 enum { MOST_SEGMENTS = 32, FOREIGN = 3, GUARD = 64 };
 
-#define FLOOR 0.16 // of gaussian features
+#define FLOOR 0.16   // of gaussian features
+#define OPRF_A -0.05 // of oprf features
 
 typedef struct {
     ptrdiff_t tokens, d, D;
@@ -34,6 +35,7 @@ typedef struct {
 typedef struct {
     rfa_real *q, *k, *v, *dout, *w, *sigma;
     rfa_real *decay, *input;                     // [tokens] of gates
+    rfa_real *squares;                           // [D] |w|^2
     rfa_real *out, *den, *dq, *dk, *dv, *dsigma; // results
     rfa_real *ddecay, *dinput;
     int64_t guards;
@@ -63,6 +65,7 @@ static inline linear_values values_create(const linear_case *at, uint32_t seed)
                        .dout = test_reals(n),
                        .w = test_reals(at->D * at->d),
                        .sigma = test_reals(at->d),
+                       .squares = test_reals(at->D),
                        .decay = test_reals(at->tokens),
                        .input = test_reals(at->tokens),
                        .ddecay = test_reals(at->tokens),
@@ -82,6 +85,9 @@ static inline linear_values values_create(const linear_case *at, uint32_t seed)
     for (ptrdiff_t i = last * at->d; i < n; i++) {
         x.k[i] *= (rfa_real)at->boost;
     }
+    for (ptrdiff_t i = 0; i < at->D * at->d; i++) {
+        x.squares[i / at->d] += x.w[i] * x.w[i];
+    }
     for (ptrdiff_t t = 0; t < at->tokens; t++) { // gates between a half and nearly 1
         const double g = 0.5 + 0.49 * fabs(sin(1.7 * (double)t + seed));
         x.decay[t] = (rfa_real)(float)log(g);
@@ -100,6 +106,7 @@ static inline void values_destroy(linear_values *x)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         rfa_free(all[i]);
     }
+    rfa_free(x->squares);
     *x = (linear_values){0};
 }
 
@@ -220,7 +227,9 @@ static inline rfa_feature_map case_map(const linear_values *x, const linear_case
                              .width = at->d,
                              .projections = at->kind == RFA_MAP_ELU ? 0 : at->D,
                              .w = x->w,
-                             .sigma = x->sigma};
+                             .sigma = x->sigma,
+                             .w_squares = x->squares,
+                             .a = OPRF_A};
 }
 
 // Everything in memory as the model lays it out.

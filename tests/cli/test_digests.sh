@@ -45,6 +45,10 @@ train data 2 --set parallel.sequence=1 --set train.micro_batch=2
 config=rfa-causal # where auto takes exscan on 2 and 4 ranks
 train transposed 4 --set parallel.exchange=transposed
 train grid_threads 2 --set parallel.sequence=1 --set parallel.threads=2
+# Reductions that a site forces, other ones than those tested by default.
+OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_allreduce_algorithm=4 \
+    OMPI_MCA_coll_tuned_exscan_algorithm=2 train forced 4
+OMPI_MCA_coll=^tuned OMPI_MCA_btl=self,tcp train basic 3
 
 # A forced exscan whose order depends on the rank count claims nothing.
 config=rfa

@@ -27,6 +27,7 @@ expect_out '^model .*layers 1, width 16'
 expect_out '^attention .*kind rfa'
 expect_out '^data .*file d.h5'
 expect_out '^provenance '
+expect_out "^$(date -u +%Y)-[0-9T:-]+Z +0 +2 +1 .*$(hostname)"
 expect_out '^ +12 .*'"$digest"'$'
 expect_out '^ +10 +val +[0-9.]+ +[01]\.[0-9]{4} \([0-9]+/20\)$'
 expect_out '^loss [0-9.]+ [▁▂▃▄▅▆▇█]+ [0-9.]+$'
@@ -51,6 +52,8 @@ assert d["kind"] == "run" and d["state"] == "finished" == f.attrs["state"]
 assert d["config_text"] == f["config"].attrs["text"] and d["config"]["train.steps"] == 12
 assert d["config"]["attention.causal"] is False and d["attributes"]["ranks"] == 2
 assert set(d["attributes"]) | {"schema", "state"} == set(f.attrs)
+assert [s["ranks"] for s in d["starts"]] == [2] == f["starts/ranks"][:].tolist()
+assert d["starts"][0]["started"] == d["attributes"]["started"] == f["starts/started"].asstr()[0]
 for name, column in f["steps"].items():
     want = ["%016x" % x for x in column] if name == "digest" else column[:].tolist()
     assert d["steps"][name] == want, name

@@ -61,7 +61,67 @@ PYTHON
     [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another accuracy"
     rows part.h5 >part
     cmp -s whole part || fail "rows differ after a kill: $(diff whole part)"
+    python - "$ranks" <<'PYTHON'
+import h5py, sys, numpy as np
+ranks, whole, part = int(sys.argv[1]), h5py.File("whole.h5"), h5py.File("part.h5")
+s, seconds = part["starts"], part["steps/seconds"][:]
+assert s["step"][0] == 0 and 12 <= s["step"][1] <= 24 and len(s["step"]) == 2, s["step"][:]
+assert s["ranks"][:].tolist() == [2, ranks] and part.attrs["ranks"] == ranks, s["ranks"][:]
+assert part.attrs["started"] == s["started"].asstr()[0] <= s["started"].asstr()[1]
+# Time and speed are those of all steps, over both starts.
+rate = np.where(part["steps/step"][:] > s["step"][1], *s["sgemm_flops_per_second"][:][::-1])
+flops = [f.attrs["model_flops_per_second"] * f.attrs["training_seconds"] for f in (whole, part)]
+assert np.isclose(part.attrs["training_seconds"], seconds.sum(), rtol=1e-12)
+assert np.isclose(flops[0], flops[1], rtol=1e-12), flops
+assert np.isclose(part.attrs["share_of_sgemm"], flops[1] / (seconds * rate).sum(), rtol=1e-12)
+PYTHON
 done
+
+# Stopped after each single step, and resumed each time on other ranks, threads or another split.
+variants=(1 2 3 4 '2 --set parallel.sequence=1' '4 --set parallel.sequence=2' '2 --set parallel.threads=2')
+how=--overwrite
+for step in $(seq 24); do
+    variant=${variants[step % ${#variants[@]}]}
+    run ${variant%% *} "${config[@]}" --out part.h5 $how --set train.max_minutes=0.001 \
+        $(cut -s -d' ' -f2- <<<"$variant")
+    expect_code $((step < 24 ? 85 : 0))
+    how=--resume
+done
+[ "$(value digest)" = "$final" ] || fail "another digest after a stop at each step"
+rows part.h5 >part
+cmp -s whole part || fail "rows differ after a stop at each step: $(diff whole part)"
+[ "$(python -c 'import h5py; print(h5py.File("part.h5")["starts/step"][:].tolist() == list(range(24)))')" = True ] ||
+    fail "not every start is on record"
+
+# Checkpoints by time.
+for minutes in 0 1e-6; do
+    run 2 "${config[@]}" --set train.checkpoint_every=0 --set train.evaluate_every=0 \
+        --set train.checkpoint_minutes=$minutes --out time$minutes.h5
+    expect_code 0
+done
+[ ! -e time0.ckpt.prev ] || fail "a checkpoint that nobody asked for"
+[ "$(python -c 'import h5py; print(h5py.File("time1e-6.ckpt.prev").attrs["step"])')" = 23 ] ||
+    fail "no checkpoint by time"
+
+# A finished run is left as it is, and says its result again; an evaluation is not a training.
+sha256sum part.* >before
+for ranks in 1 3; do
+    run "$ranks" "${config[@]}" --out part.h5 --resume --set train.checkpoint_every=2
+    expect_code 0
+    grep -q '^part.h5 is finished: nothing is left to do$' "$err" || fail "no word that it is finished"
+    [ "$(value digest)" = "$final" ] && [ "$(value 'test accuracy')" = "$accuracy" ] || fail "another result"
+    sha256sum part.* | cmp -s before - || fail "a finished run was changed"
+done
+run 2 "${config[@]}" --set train.warmup=30 --out short.h5
+expect_code 0
+[ "$(grep -c 'warning: train.warmup' "$err")" = 1 ] || fail "no warning of a warm-up beyond the end"
+run 2 eval short.h5
+expect_code 0
+[ "$(grep -c warning "$err")" = 0 ] || fail "eval warns of the training"
+run 1 "${config[@]}" --out one.h5 --set train.steps=1 --set train.warmup=1
+expect_code 0
+grep -qE '^1 rank = 1 x 1 .*, 8 segments, 1 thread a rank;' "$err" || fail "1 ranks"
+grep -qE '^1 step: ' "$err" || fail "1 steps"
 
 # The best checkpoint evaluates to the best validation result, and goes when the run is written over.
 best=$(python -c 'import h5py; e = h5py.File("whole.h5")["evaluations"]; print(max(e["correct"][:]))')
@@ -77,9 +137,9 @@ cmp -s whole.best.ckpt over.best.ckpt && fail "the best checkpoint of an overwri
 run 2 "${config[@]}" --out part.h5
 expect_code 2
 expect_line 'part.h5'
-run 2 "${config[@]}" --out part.h5 --resume --set train.rate=0.5
+run 2 "${config[@]}" --out part.h5 --resume --set train.rate=0.5 --set attention.features=8
 expect_code 2
-expect_line 'train.rate'
+expect_line 'attention.features.*train.rate'
 run 2 "${config[@]}" --out missing.h5 --resume
 expect_code 3
 expect_line 'missing'

@@ -5,18 +5,23 @@ fresh
 run 1 data listops --out data.h5 --train 60 --val 20 --test 21
 expect_code 0
 config=(train "$SOURCE/configs/lra/listops/rfa.yaml" --set data.file=data.h5 --set train.warmup=10
-    --set train.batch=4 --set train.steps=200 --set train.evaluate_every=100
+    --set train.batch=4 --set train.steps=60 --set train.evaluate_every=30
     --set train.checkpoint_every=0)
 run 2 "${config[@]}" --out whole.h5
 expect_code 0
 final=$(value digest)
 
-# stopped NAME: the last run was stopped in good order and is resumed to the end.
-stopped()
+# expect_stopped NAME: the last run was stopped in good order.
+expect_stopped()
 {
     expect_code 85
     grep -q "rfa: stopped by .* after step [0-9]*; --resume goes on" "$err" || fail "no word about the stop"
     [ "$(python -c 'import h5py, sys; print(h5py.File(sys.argv[1]).attrs["state"])' "$1")" = stopped ] || fail "state"
+}
+
+# go_on NAME: to the end, on another number of ranks.
+go_on()
+{
     run 3 "${config[@]}" --out "$1" --resume
     expect_code 0
     [ "$(value digest)" = "$final" ] || fail "another digest after the stop"
@@ -36,31 +41,33 @@ signal_run()
     done
     case $whom in
     launcher) target=$launcher ;;
-    rank) target=$(pgrep -P "$launcher" -f -- "--out $name" | tail -n 1) ;;
+    first) target=$(pgrep -P "$launcher" -f -- "--out $name" | head -n 1) ;;
+    last) target=$(pgrep -P "$launcher" -f -- "--out $name" | tail -n 1) ;;
     esac
     kill -"$signal" "$target"
     code=0
     wait "$launcher" || code=$?
 }
 
-signal_run a.h5 USR1 launcher
-stopped a.h5
-signal_run b.h5 TERM rank
-stopped b.h5
-signal_run c.h5 USR2 rank
-stopped c.h5
-signal_run d.h5 INT rank
-stopped d.h5
-signal_run e.h5 TERM launcher # mpirun reports its own signal
-[ "$code" != 0 ] || fail "exit code 0 after SIGTERM"
-code=85
-stopped e.h5
+for signal in USR1 USR2 TERM INT; do
+    for whom in first last launcher; do
+        signal_run $signal.$whom.h5 $signal $whom
+        if [ $whom = launcher ] && [[ $signal == TERM || $signal == INT ]]; then
+            [ "$code" != 0 ] || fail "exit code 0 after SIG$signal" # mpirun reports its own signal
+            code=85
+        fi
+        expect_stopped $signal.$whom.h5
+    done
+done
+for name in USR1.launcher USR2.first TERM.last INT.launcher; do
+    go_on $name.h5
+done
 
 # The time limit: the job's own, and the configuration's.
-RFA_END_TIME=$(($(date +%s) + 4)) run 2 "${config[@]}" --out f.h5
-stopped f.h5
-run 2 "${config[@]}" --out g.h5 --set train.max_minutes=0.03
-stopped g.h5
+RFA_END_TIME=$(($(date +%s) + 4)) run 2 "${config[@]}" --set train.steps=100000 --out f.h5
+expect_stopped f.h5
+run 2 "${config[@]}" --set train.steps=100000 --out g.h5 --set train.max_minutes=0.03
+expect_stopped g.h5
 
 # A rank whose parameters have changed by themselves.
 RFA_FAULT=train.drift@2 run 3 "${config[@]}" --out h.h5 --set train.check_every=5

@@ -77,7 +77,10 @@ assert len(steps) >= last, (steps, checkpoints)
 ended = {s for s in whole["evaluations/step"][:] if s <= last or s < len(steps)} | set(said[:-1])
 assert ended <= set(evaluated), (ended, evaluated)
 left = glob.glob("part.*.tmp")
-assert left in ([], ["part.ckpt.tmp"], ["part.best.ckpt.tmp"], ["part.h5.tmp"]), left
+assert set(left) <= {"part.ckpt.tmp", "part.best.ckpt.tmp", "part.h5.tmp"}, left
+begun = os.stat("begun").st_mtime_ns  # what a kill before left may still be there
+left = [name for name in left if os.stat(name).st_mtime_ns >= begun]
+assert len(left) < 2, left
 print("other" if not left else "record" if left == ["part.h5.tmp"] else "checkpoint")
 PYTHON
 

@@ -52,18 +52,20 @@ full_disk()
     tiny 90 80 50
     run 2 train quick.yaml --out whole.h5
     keep_whole
-    for size in 16k 28k 32k 64k 124k 160k 224k 280k 320k; do
+    for ((size = 16; ; size += 12)); do # KiB; each write that counts below takes more than these steps
         rm -f full/*
-        resize $size
+        resize ${size}k
         run 2 train quick.yaml --out full/run.h5
+        [ "$code" != 0 ] || break
         expect_code 3
         expect_line 'full/run\.(h5|jsonl|ckpt|best\.ckpt).*: No space left on device'
         no_temporary
         written=$(grep '^rfa: error: ' "$err" | grep -oE 'full/run\.(h5|jsonl|ckpt|best\.ckpt)' | head -n 1)
         when=start # or: how many checkpoints are there
         [ ! -e full/run.h5 ] || when=$(find full -name '*.ckpt*' | wc -l)
-        met[$written.$when]=1
         loads full/run.h5 full/run*.ckpt full/run*.prev
+        [ -z "${met[$written.$when]:-}" ] || continue
+        met[$written.$when]=1
         resize 8m
         go_on full/run 2
     done
@@ -75,12 +77,13 @@ full_disk()
     # Under a run that is complete: it stands, whatever is tried, and so do its checkpoints.
     sums full/run >before
     fill
-    for how in --overwrite --resume; do
-        run 2 train quick.yaml --out full/run.h5 $how
-        expect_code 3
-        expect_line 'full/run\.h5.*: No space left on device'
-        sums full/run | cmp -s before - || fail "$how changed files on a full disk"
-    done
+    run 2 train quick.yaml --out full/run.h5 --overwrite
+    expect_code 3
+    expect_line 'full/run\.h5.*: No space left on device'
+    sums full/run | cmp -s before - || fail "--overwrite changed files on a full disk"
+    run 2 train quick.yaml --out full/run.h5 --resume # finished: nothing is left to do
+    expect_whole full/run
+    sums full/run | cmp -s before - || fail "--resume changed files of a finished run"
     run 2 train quick.yaml --out full/sub/new.h5
     expect_code 3
     expect_line 'full/sub.*: No space left on device'
@@ -217,6 +220,8 @@ damaged_input()
     cp ../d.h5 d.h5
     head -c 3000 d.h5 >bytes.yaml
     refused 2 'bytes\.yaml' bytes.yaml
+    : >nothing.yaml
+    refused 2 'nothing\.yaml is empty' nothing.yaml
     printf 'data: {file: d.h5\nmodel: ]' >broken.yaml
     refused 2 'broken\.yaml:' broken.yaml
     mkdir folder.yaml
@@ -335,7 +340,7 @@ awk 'NF { print $1 }' <<<"$points" | sort >in_test
 cmp -s in_sources in_test || fail "the fault points and this test differ: $(diff in_sources in_test)"
 for folder in full_disk read_only_disk; do
     mkdir -p $folder/full
-    mount -t tmpfs -o size=8m tmpfs $folder/full || fail "needs the right to mount a tmpfs"
+    mount -t tmpfs -o size=8m tmpfs $folder/full || skip "needs the right to mount a tmpfs"
     at_exit+=("umount '$PWD/$folder/full'")
 done
 

@@ -45,7 +45,7 @@ static void read_permutations(world *a)
     for (ptrdiff_t k = 0; k < a->n; k++) {
         for (ptrdiff_t i = 0; i < a->size; i++) {
             const ptrdiff_t part = i / a->n % 3;
-            a->parameters[i] = part == 1 ? i % a->n == k : 1;
+            a->parameters[i] = part == 1 && i % a->n != k ? 0 : 1;
         }
         rfa_fastfood_forward(a->w, a->parameters, &a->stream, a->D, a->d, a->work);
         for (ptrdiff_t block = 0; block < a->blocks; block++) {

@@ -19,6 +19,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     PROMISE(rfa_run_create(&run, path, config, -1, true) == RFA_OK);
     rfa_run_set_number(run, "ranks", 2);
     rfa_run_set_flag(run, "dirty", false);
+    const rfa_start_record start = {
+        .ranks = 2, .threads = 1, .started = "2025-01-31T12:00:00Z", .hosts = "a b"};
+    PROMISE(rfa_run_add_start(run, &start) == RFA_OK);
     for (int step = 1; step <= 4; step++) {
         const rfa_step_record record = {.step = step, .loss = 1.0 / step, .digest = 77};
         PROMISE(rfa_run_add_step(run, &record) == RFA_OK);

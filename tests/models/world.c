@@ -42,6 +42,7 @@ const world_variant *world_variants(void)
 #define RFA .kind = RFA_ATTENTION_RFA
 #define ELU .kind = RFA_ATTENTION_ELU
 #define PERFORMER .kind = RFA_ATTENTION_PERFORMER
+#define LARA .kind = RFA_ATTENTION_LARA
 #define BOTH .causal = true, .direction = RFA_BOTH
 #define V(title, ...)                                                                              \
     {                                                                                              \
@@ -79,6 +80,13 @@ const world_variant *world_variants(void)
           .causal = true),
         V("softmax", .kind = RFA_ATTENTION_SOFTMAX),
         V("softmax causal", .kind = RFA_ATTENTION_SOFTMAX, .causal = true),
+        V("lara", LARA),
+        V("lara specific, antithetic", LARA, .weights = RFA_WEIGHTS_SPECIFIC, .draws = 2,
+          .antithetic = true),
+        V("lara biased, many", LARA, .weights = RFA_WEIGHTS_BIASED, .draws = 2, .landmarks = 40),
+        {.name = "lara means",
+         .plain_landmarks = true,
+         .attention = {LARA, .weights = RFA_WEIGHTS_SPECIFIC, .landmarks = 7}},
         V("eva", .kind = RFA_ATTENTION_EVA),
         V("eva causal, many", .kind = RFA_ATTENTION_EVA, .causal = true, .landmarks = 100),
         {.name = "eva means",
@@ -93,6 +101,7 @@ const world_variant *world_variants(void)
 #undef ELU
 #undef PERFORMER
 #undef BOTH
+#undef LARA
     return variants;
 }
 
@@ -113,6 +122,8 @@ rfa_classifier_options world_variant_options(const world_variant *variant)
     b->landmark_map = !variant->plain_landmarks;
     b->landmarks = a->landmarks ? a->landmarks : b->landmarks;
     b->draws = a->draws ? a->draws : b->draws;
+    b->antithetic = a->antithetic;
+    b->weights = a->weights;
     b->redraw = a->redraw ? a->redraw : b->redraw;
     return options;
 }

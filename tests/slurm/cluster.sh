@@ -8,7 +8,7 @@
 #   bash tests/slurm/cluster.sh down FOLDER             ends everything that up started
 #
 # FOLDER is new, and at most 60 characters long (sockets are in it). Needs root, Linux, and the
-# Debian packages slurm-wlm and munge; up returns 77 when something of this is missing.
+# Debian packages slurmctld, slurmd and munge; up returns 77 when something of this is missing.
 set -euo pipefail
 
 die()
@@ -127,7 +127,7 @@ up()
     local tool i
     [ "$(id -u)" = 0 ] || die "needs root" 77
     for tool in munged slurmctld slurmd sbatch srun unshare; do
-        command -v "$tool" >/dev/null || die "$tool is missing (Debian: slurm-wlm munge)" 77
+        command -v "$tool" >/dev/null || die "$tool is missing (Debian: slurmctld slurmd munge)" 77
     done
     unshare --uts --mount true 2>/dev/null || die "no UTS and mount namespaces here" 77
     [ ${#folder} -le 60 ] || die "the folder's name is too long for sockets: $folder"

@@ -117,12 +117,24 @@ expect_out '^best by validation: train.seed=[12]$'
 expect_out '^  validation 0\.[0-9]+ \+- 0\.[0-9]+, test 0\.[0-9]+ \+- 0\.[0-9]+  \(2 runs\)  all else equal$'
 expect_out '^failed: not started, exit code 2 in job [0-9]+, .*: model.heads=3$'
 
+# The container and the Spack environment have what the build needs.
+while IFS='|' read -r set piece debian spack _; do
+    if [ "$set" = build ]; then
+        for package in $debian; do
+            grep -qE "(^| )$package( |\$)" "$jobs/rfa.def" || fail "rfa.def lacks $package"
+        done
+        spack=${spack%%[@+~ ]*}
+        [[ $piece == cc || $piece == make ]] || grep -qE "^    - $spack([@+~ ]|\$)" "$jobs/spack.yaml" ||
+            fail "spack.yaml lacks $spack"
+    fi
+done <"$jobs/setup.sh"
+
 # Nothing that could start ranks; ranks with fewer CPUs than threads.
 code=0
 (job_local=yes && . "$jobs/lib.sh" && PATH=/nonexistent && job_find_launcher) 2>"$err" || code=$?
 expect_code 2
 expect_err 'nothing can start the ranks'
 OMP_NUM_THREADS=2 taskset -c 0 bash "$jobs/rank.sh" '' true 2>"$err"
-expect_err 'WARNING: rank 0 on .* has 2 threads but 1 CPUs \(0\)'
+expect_err 'WARNING: rank 0 on .* has 2 threads but 1 CPU \(0\)'
 OMP_NUM_THREADS=1 taskset -c 0 bash "$jobs/rank.sh" '' true 2>"$err"
 [ "$(grep -c WARNING "$err")" = 0 ] || fail "a warning for nothing"

@@ -122,6 +122,80 @@ static void test_nothing_is_overwritten(void **state)
     check(!is_there(in_scratch("absent.jsonl")));
 }
 
+static rfa_start_record start_record(int64_t step, double rate)
+{
+    rfa_start_record record = {
+        .step = step, .ranks = 2 + step, .threads = 3, .sgemm_flops_per_second = rate};
+    snprintf(record.started, sizeof record.started, "2025-01-31T12:00:%02dZ", (int)step);
+    snprintf(record.commit, sizeof record.commit, "commit%d", (int)step);
+    snprintf(record.hosts, sizeof record.hosts, "kn\xc3\xb6 kn%d", (int)step);
+    return record;
+}
+
+// Takes up the run after step, adds a start and the steps to last. Each takes 1/8 s.
+static void go_on(rfa_run **run, const char *path, int64_t step, double rate, int64_t last)
+{
+    const rfa_start_record record = start_record(step, rate);
+    check_ok(rfa_run_create(run, path, config_text, step > 0 ? step : -1, false));
+    check_ok(rfa_run_add_start(*run, &record));
+    check_ok(rfa_run_write(*run));
+    add(*run, step + 1, last, 5);
+}
+
+static void check_work(const rfa_run *run, int64_t steps, double sgemm_flops)
+{
+    double seconds = -1, flops = -1;
+    check(rfa_run_work(run, &seconds, &flops) == steps);
+    check(seconds == 0.125 * (double)steps && flops == sgemm_flops);
+}
+
+// Each start is on record, and its steps count at its own rate; a start whose steps are gone is
+// not.
+static void test_starts(void **state)
+{
+    (void)state;
+    const char *path = in_scratch("starts.h5");
+    rfa_run *run = NULL;
+    rfa_run_view view;
+    check_ok(rfa_run_create(&run, path, config_text, -1, true));
+    check_work(run, 0, 0);
+    add(run, 1, 4, 5);
+    check_work(run, 4, 0); // no start, no rate
+    rfa_run_destroy(&run);
+    check(unlink(path) == 0 || !is_there(path));
+    unlink(in_scratch("starts.jsonl"));
+
+    go_on(&run, path, 0, 64, 10);
+    check_work(run, 10, 0.125 * 10 * 64);
+    rfa_run_destroy(&run);
+    go_on(&run, path, 6, 128, 11);
+    check_work(run, 11, 0.125 * (6 * 64 + 5 * 128));
+    rfa_run_destroy(&run);
+    go_on(&run, path, 6, 256, 7); // killed before its first checkpoint
+    check_work(run, 7, 0.125 * (6 * 64 + 256));
+    check_ok(rfa_run_write(run));
+    rfa_run_destroy(&run);
+
+    check_ok(rfa_run_read(&view, path));
+    check(view.starts == 3 && view.steps == 7);
+    for (int64_t i = 0; i < view.starts; i++) {
+        const rfa_start_record want = start_record(i ? 6 : 0, 64 << i), *have = &view.start[i];
+        check(have->step == want.step && have->ranks == want.ranks && have->threads == 3);
+        check(have->sgemm_flops_per_second == want.sgemm_flops_per_second);
+        check(strcmp(have->started, want.started) == 0 && strcmp(have->hosts, want.hosts) == 0);
+        check(strcmp(have->commit, want.commit) == 0);
+    }
+    rfa_run_view_free(&view);
+
+    go_on(&run, path, 3, 512, 8);
+    check_work(run, 8, 0.125 * (3 * 64 + 5 * 512));
+    check_ok(rfa_run_write(run));
+    rfa_run_destroy(&run);
+    check_ok(rfa_run_read(&view, path));
+    check(view.starts == 2 && view.start[1].step == 3);
+    rfa_run_view_free(&view);
+}
+
 static void test_many_steps(void **state)
 {
     (void)state;
@@ -229,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_empty_run),
         cmocka_unit_test(test_nothing_is_overwritten),
+        cmocka_unit_test(test_starts),
         cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_python),
     };
