@@ -153,8 +153,10 @@ static rfa_status traffic_begin(
     status = rfa_agree(sequence, status);
     if (status != RFA_OK) {
         traffic_destroy(x);
+        return status;
     }
-    return status;
+    RFA_ASSERT(x->leaves && x->row0 && x->count && x->sent && x->got);
+    return RFA_OK;
 }
 
 static void cross(traffic *x, size_t row_bytes, const rfa_comm *sequence, rfa_exchange_cost *cost)

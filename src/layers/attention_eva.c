@@ -104,8 +104,8 @@ static void open_example(const rfa_attention *attention,
         own->bias[e * Cp + c] = (rfa_real)log((double)(n > 0 ? n : 1));
     }
     if (o->landmark_map) {
-        const rfa_landmark_map map_q = rfa_eva_layer_map(attention, saved, 0);
-        const rfa_landmark_map map_k = rfa_eva_layer_map(attention, saved, 1);
+        const rfa_landmark_map map_q = rfa_landmarks_map(attention, saved, 0);
+        const rfa_landmark_map map_k = rfa_landmarks_map(attention, saved, 1);
         rfa_landmark_map_forward(q_bar, means, 2 * E, &map_q, Cp, o->heads, eva.d, work);
         rfa_landmark_map_forward(k_bar, means + E, 2 * E, &map_k, Cp, o->heads, eva.d, work);
     } else {
@@ -294,8 +294,8 @@ static void close_example(const rfa_attention *attention,
         rfa_real *dmap = scratch->dmap + e * attention->parameters;
         memset(dmap, 0, (size_t)attention->parameters * sizeof *dmap);
         for (int side = 0; side < 2; side++) {
-            const rfa_landmark_map map = rfa_eva_layer_map(attention, saved, side);
-            const rfa_landmark_map_gradient to = rfa_eva_layer_map_gradient(dmap, attention, side);
+            const rfa_landmark_map map = rfa_landmarks_map(attention, saved, side);
+            const rfa_landmark_map_gradient to = rfa_landmarks_map_gradient(dmap, attention, side);
             rfa_landmark_map_backward(dmeans + side * E, 2 * E, &to, side ? dk_bar : dq_bar,
                                       means + side * E, 2 * E, &map, Cp, o->heads, d, work);
         }
@@ -402,7 +402,7 @@ eva_flops(const rfa_attention_options *options, ptrdiff_t n, ptrdiff_t read, boo
 
 const rfa_mechanism rfa_mechanism_eva = {
     .rounds = eva_rounds,
-    .tensors = rfa_eva_layer_tensors,
+    .tensors = rfa_landmarks_tensors,
     .carve = rfa_eva_layer_carve,
     .carve_saved = rfa_eva_layer_carve_saved,
     .work = rfa_eva_layer_work,

@@ -5,7 +5,7 @@
 #include "attention/eva.h"
 #include "exchange/halo.h"
 #include "layers/attention_impl.h"
-#include "layers/landmark_map.h"
+#include "layers/attention_landmarks.h"
 
 // Arrays of chunks have Cp = rfa_padded(C) rows an example; those beyond its own chunks hold zeros.
 typedef struct {
@@ -47,14 +47,7 @@ rfa_eva_head rfa_eva_layer_head(const rfa_attention *attention,
                                 int leaf,
                                 ptrdiff_t h);
 
-// The landmark map of queries (side 0) or keys (1), and its gradient in an array of parameters.
-rfa_landmark_map
-rfa_eva_layer_map(const rfa_attention *attention, const rfa_attention_saved *saved, int side);
-rfa_landmark_map_gradient
-rfa_eva_layer_map_gradient(rfa_real *dmap, const rfa_attention *attention, int side);
-
 // The setup's part of rfa_mechanism_eva.
-int rfa_eva_layer_tensors(rfa_attention_tensor *tensor, const rfa_attention_options *options);
 void rfa_eva_layer_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);
 void rfa_eva_layer_carve_saved(rfa_attention_saved *saved,
                                rfa_arena *arena,

@@ -1,9 +1,5 @@
 #include "layers/attention_eva.h"
 
-#include <string.h>
-
-enum { MAP_W, MAP_B, MAP_SCALE, MAP_SHIFT, MAP_TENSORS };
-
 rfa_eva rfa_eva_layer_shape(const rfa_attention_options *o)
 {
     return rfa_eva_cut(o->longest, o->landmarks, o->window, rfa_head_width(o), o->causal);
@@ -17,26 +13,6 @@ rfa_halo rfa_eva_layer_halo(const rfa_attention *attention, const rfa_plan *plan
                       .segments = o->segments,
                       .window = rfa_eva_layer_shape(o).window,
                       .after = !o->causal};
-}
-
-int rfa_eva_layer_tensors(rfa_attention_tensor *tensor, const rfa_attention_options *options)
-{
-    const ptrdiff_t d = rfa_head_width(options);
-    const rfa_attention_tensor all[2 * MAP_TENSORS] = {
-        {"landmark_q_w", d, d, RFA_INIT_NORMAL, 0.02, 0},
-        {"landmark_q_b", d, 0, RFA_INIT_CONSTANT, 0, 0},
-        {"landmark_q_scale", d, 0, RFA_INIT_CONSTANT, 1, 0},
-        {"landmark_q_shift", d, 0, RFA_INIT_CONSTANT, 0, 0},
-        {"landmark_k_w", d, d, RFA_INIT_NORMAL, 0.02, 0},
-        {"landmark_k_b", d, 0, RFA_INIT_CONSTANT, 0, 0},
-        {"landmark_k_scale", d, 0, RFA_INIT_CONSTANT, 1, 0},
-        {"landmark_k_shift", d, 0, RFA_INIT_CONSTANT, 0, 0},
-    };
-    if (!options->landmark_map) {
-        return 0;
-    }
-    memcpy(tensor, all, sizeof all);
-    return 2 * MAP_TENSORS;
 }
 
 void rfa_eva_layer_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan)
@@ -134,24 +110,4 @@ rfa_eva_head rfa_eva_layer_head(const rfa_attention *attention,
                           .reach_begin = reach.begin,
                           .reach_end = reach.end,
                           .read = part->tokens < read ? part->tokens : read};
-}
-
-rfa_landmark_map
-rfa_eva_layer_map(const rfa_attention *attention, const rfa_attention_saved *saved, int side)
-{
-    const int first = side * MAP_TENSORS;
-    return (rfa_landmark_map){.w = rfa_attention_values(attention, saved, first + MAP_W),
-                              .b = rfa_attention_values(attention, saved, first + MAP_B),
-                              .scale = rfa_attention_values(attention, saved, first + MAP_SCALE),
-                              .shift = rfa_attention_values(attention, saved, first + MAP_SHIFT)};
-}
-
-rfa_landmark_map_gradient
-rfa_eva_layer_map_gradient(rfa_real *dmap, const rfa_attention *attention, int side)
-{
-    const rfa_attention_tensor *tensor = attention->tensor + (ptrdiff_t)side * MAP_TENSORS;
-    return (rfa_landmark_map_gradient){.w = dmap + tensor[MAP_W].at,
-                                       .b = dmap + tensor[MAP_B].at,
-                                       .scale = dmap + tensor[MAP_SCALE].at,
-                                       .shift = dmap + tensor[MAP_SHIFT].at};
 }

@@ -2,7 +2,6 @@
 
 #include "attention/landmarks.h"
 #include "layers/attention_impl.h"
-#include "layers/landmark_map.h"
 
 #include <string.h>
 
@@ -29,8 +28,8 @@ int rfa_landmarks_tensors(rfa_attention_tensor *tensor, const rfa_attention_opti
     return 2 * MAP_TENSORS;
 }
 
-static rfa_landmark_map
-map_of(const rfa_attention *attention, const rfa_attention_saved *saved, int side)
+rfa_landmark_map
+rfa_landmarks_map(const rfa_attention *attention, const rfa_attention_saved *saved, int side)
 {
     const int first = side * MAP_TENSORS;
     return (rfa_landmark_map){.w = rfa_attention_values(attention, saved, first + MAP_W),
@@ -39,8 +38,8 @@ map_of(const rfa_attention *attention, const rfa_attention_saved *saved, int sid
                               .shift = rfa_attention_values(attention, saved, first + MAP_SHIFT)};
 }
 
-static rfa_landmark_map_gradient
-map_gradient(rfa_real *dparameters, const rfa_attention *attention, int side)
+rfa_landmark_map_gradient
+rfa_landmarks_map_gradient(rfa_real *dparameters, const rfa_attention *attention, int side)
 {
     const rfa_attention_tensor *tensor = attention->tensor + side * MAP_TENSORS;
     return (rfa_landmark_map_gradient){.w = dparameters + tensor[MAP_W].at,
@@ -88,7 +87,7 @@ void rfa_landmarks_local(double *sums,
     }
     rfa_real *y = work, *rest = work + rfa_padded(leaf->rows * E);
     for (int side = 0; leaf->rows > 0 && side < 2; side++) {
-        const rfa_landmark_map map = map_of(attention, saved, side);
+        const rfa_landmark_map map = rfa_landmarks_map(attention, saved, side);
         rfa_landmark_map_forward(y, saved->qkv + at + side * E, 3 * E, &map, leaf->rows, o->heads,
                                  rfa_head_width(o), rest);
         rfa_landmark_sums(sums + side * E, 2 * E, y, E, E, span);
@@ -123,8 +122,9 @@ void rfa_landmarks_backward(const rfa_attention_gradient *gradient,
     }
     rfa_real *dy = work, *rest = work + rfa_padded(leaf->rows * E);
     for (int side = 0; leaf->rows > 0 && side < 2; side++) {
-        const rfa_landmark_map map = map_of(attention, saved, side);
-        const rfa_landmark_map_gradient dmap = map_gradient(dparameters, attention, side);
+        const rfa_landmark_map map = rfa_landmarks_map(attention, saved, side);
+        const rfa_landmark_map_gradient dmap =
+            rfa_landmarks_map_gradient(dparameters, attention, side);
         memset(dy, 0, (size_t)(leaf->rows * E) * sizeof *dy);
         rfa_landmark_backward(dy, E, means + side * E, 2 * E, E, span);
         rfa_landmark_map_backward(gradient->dqkv + at + side * E, 3 * E, &dmap, dy,

@@ -4,9 +4,16 @@
 #define RFA_LAYERS_ATTENTION_LANDMARKS_H
 
 #include "layers/attention_layer.h"
+#include "layers/landmark_map.h"
 
 // The landmark map's tensors, first in the layer's list; returns how many: 8, or 0 without a map.
 int rfa_landmarks_tensors(rfa_attention_tensor *tensor, const rfa_attention_options *options);
+
+// The map of queries (side 0) or keys (1), and its gradient within dparameters.
+rfa_landmark_map
+rfa_landmarks_map(const rfa_attention *attention, const rfa_attention_saved *saved, int side);
+rfa_landmark_map_gradient
+rfa_landmarks_map_gradient(rfa_real *dparameters, const rfa_attention *attention, int side);
 
 // Numbers of an example: [C][q | k], 2 E columns.
 static inline ptrdiff_t rfa_landmarks_size(const rfa_attention_options *options)

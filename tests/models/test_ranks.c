@@ -92,10 +92,12 @@ static void test_causal_sees_no_later_token(void **state)
 {
     (void)state;
     const ptrdiff_t length[] = {150};
-    for (int kind = 0; kind < 2; kind++) {
+    static const rfa_attention_kind kinds[] = {RFA_ATTENTION_RFA, RFA_ATTENTION_SOFTMAX,
+                                               RFA_ATTENTION_RA, RFA_ATTENTION_EVA};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         for (int64_t step = 0; step < 2; step++) { // dropout off and on
-            const rfa_classifier_options options =
-                world_options((rfa_attention_kind)kind, true, RFA_POOLING_MEAN);
+            rfa_classifier_options options = world_options(kinds[kind], true, RFA_POOLING_MEAN);
+            options.attention.landmarks = 50; // windows of 24 tokens, chunks of 8
             const ptrdiff_t E = options.width;
             world w;
             world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1);
