@@ -4,12 +4,9 @@
 
 // The kinds: a new one is a row here, a file of its own, and a choice of attention.kind.
 static const rfa_mechanism *const mechanisms[] = {
-    [RFA_ATTENTION_RFA] = &rfa_mechanism_linear,
-    [RFA_ATTENTION_SOFTMAX] = &rfa_mechanism_softmax,
-    [RFA_ATTENTION_ELU] = &rfa_mechanism_linear,
-    [RFA_ATTENTION_PERFORMER] = &rfa_mechanism_linear,
-    [RFA_ATTENTION_LARA] = &rfa_mechanism_lara,
-    [RFA_ATTENTION_RA] = &rfa_mechanism_ra,
+    [RFA_ATTENTION_RFA] = &rfa_mechanism_linear, [RFA_ATTENTION_SOFTMAX] = &rfa_mechanism_softmax,
+    [RFA_ATTENTION_ELU] = &rfa_mechanism_linear, [RFA_ATTENTION_PERFORMER] = &rfa_mechanism_linear,
+    [RFA_ATTENTION_LARA] = &rfa_mechanism_lara,  [RFA_ATTENTION_RA] = &rfa_mechanism_ra,
     [RFA_ATTENTION_EVA] = &rfa_mechanism_eva,
 };
 

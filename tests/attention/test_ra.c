@@ -215,7 +215,9 @@ distance(const sample *x, const double *want, const rfa_real *got, const double 
         for (ptrdiff_t t = 0; t < x->block[g].tokens; t++) {
             const ptrdiff_t row = x->block[g].row0 + t;
             for (ptrdiff_t c = 0; c < d; c++) {
-                const double a = got ? (double)got[row * x->ld + c] : got_double[row * 2 * d + c];
+                const double a = got          ? (double)got[row * x->ld + c]
+                                 : got_double ? got_double[row * 2 * d + c]
+                                              : NAN;
                 const double gap = fabs(a - want[(x->block[g].begin + t) * d + c]);
                 worst = gap > worst || isnan(gap) ? gap : worst; // NaN stays
             }

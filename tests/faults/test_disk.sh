@@ -244,6 +244,7 @@ points='
 dataset.open      3  rank R: injected fault at dataset.open
 dataset.read      3  rank R: injected fault at dataset.read
 exchange.memory   4  rank R: injected fault at exchange.memory
+halo.memory       4  rank R: injected fault at halo.memory
 train.step        3  rank R: injected fault at train.step
 train.nan         5  step [0-9]+: .*diverged
 train.drift      85  the parameters of rank R are not those of the others
@@ -263,6 +264,7 @@ strike()
     case $1 in
     doctor.hang) RFA_FAULT=$1@$2 run 3 doctor . --seconds 3 ;;
     doctor.*) RFA_FAULT=$1@$2 run 3 doctor . ;;
+    halo.*) RFA_FAULT=$1@$2 run 3 train quick.yaml --out eva.h5 --overwrite --set attention.kind=eva ;;
     *) RFA_FAULT=$1@$2 run 3 train quick.yaml --out part.h5 --resume --set train.check_every=1 ;;
     esac
 }
