@@ -60,13 +60,19 @@ const rfa_key rfa_keys[] = {
              "feed-forward part. Attention weights have none."},
 
     {KEY(attention, kind), .number = RFA_ATTENTION_RFA, .choices = attention_kinds, .unit = "",
-     .help =
-         "Linear in the length: rfa, random feature attention (Peng et al. 2021, eq. 5); elu, "
-         "features elu(x) + 1 (Katharopoulos et al. 2020, eq. 7); performer, positive random "
-         "features (Choromanski et al. 2021, eq. 5); lara, linear randomised attention (Zheng et "
-         "al. 2022, eq. 13); eva, exact in windows, summaries of chunks beyond (Zheng et al. "
-         "2023). Quadratic: softmax, exact, the baseline; ra, randomised attention, its "
-         "unbiased estimate (Zheng et al. 2022, eq. 6)."},
+     .help = "Linear in the length: rfa, random features, out = phi(q)^T S / (phi(q) . z), S = sum "
+             "phi(k) "
+             "v^T, z = sum phi(k) (Peng et al. 2021, eq. 5); elu, the same with phi = elu + 1 "
+             "(Katharopoulos et al. "
+             "2020, eq. 7); performer, positive features (Choromanski et al. 2021); lara, sum over "
+             "landmarks c of "
+             "softmax(log w_c) f_c, f_c = sum over keys of softmax(w_c . k - |k|^2 / 2) v (Zheng "
+             "et al. 2022); eva, "
+             "exact in windows, such summaries of chunks beyond (Zheng et al. 2023). Quadratic: "
+             "softmax, exact, "
+             "the baseline; ra, f_c at w = q + k_m + noise with m drawn from softmax(q . k), "
+             "unbiased (Zheng et "
+             "al. 2022)."},
     {KEY(attention, causal), .number = 0, .unit = "",
      .help = "A token attends to itself and to what stands before it; the states of the ranks "
              "before enter by a prefix scan (Peng et al. 2021, eq. 6)."},
@@ -78,10 +84,13 @@ const rfa_key rfa_keys[] = {
      .help = "D, projections a head. gaussian gives a sine and a cosine each, so 2 D features "
              "(Rahimi and Recht 2007); the other maps D. Kinds rfa and performer."},
     {KEY(attention, map), .number = 0, .choices = maps, .unit = "",
-     .help =
-         "Features of kind rfa: gaussian (auto; Peng et al. 2021, eq. 4), kernel exp(-|q - k|^2 "
-         "/ 2), or arccos (section 3.1). Of performer: positive (auto; Choromanski et al. 2021, "
-         "lemma 1) or oprf (Likhosherstov et al. 2022, theorem 3), of less variance."},
+     .help = "Features of kind rfa: gaussian (auto; Peng et al. 2021, eq. 4), sin(w . x) and cos(w "
+             ". x), kernel "
+             "exp(-|q - k|^2 / 2), or arccos, relu(w . x). Of performer: positive (auto), exp(w . "
+             "x - |x|^2 / 2) "
+             "(Choromanski et al. 2021, lemma 1), or oprf, exp(a |w|^2 + (1 - 4 a)^(1/2) w . x - "
+             "|x|^2 / 2) with "
+             "the a of least variance (Likhosherstov et al. 2022)."},
     {KEY(attention, norm), .number = RFA_NORM_UNIT, .choices = norms, .unit = "",
      .help = "unit: queries and keys are scaled to norm 1. free: they keep it, divided by d^(1/4), "
              "and keys carry exp(|k|^2 / 2) (Peng et al. 2021, App. A.4). Only for kind rfa."},
@@ -110,8 +119,9 @@ const rfa_key rfa_keys[] = {
     {KEY(attention, gate_bias), .min = -20, .max = 20, .number = 2, .unit = "",
      .help = "Initial b of learned gates: 2 keeps 0.88 of a state each token."},
     {KEY(attention, landmarks), .min = 1, .max = 65536, .number = 49, .unit = "",
-     .help = "C, pieces of a sequence that are summed up: proposals of lara (Zheng et al. 2022), "
-             "far chunks of eva (Zheng et al. 2023)."},
+     .help = "C, pieces of a sequence that are summed up: proposals N(mu_c, I) of lara, mu_c = q_c "
+             "+ k_c (Zheng "
+             "et al. 2022); chunks of eva, of max_length / C tokens (Zheng et al. 2023)."},
     {KEY(attention, landmark_map), .number = RFA_LANDMARKS_LEARNED, .choices = landmark_maps,
      .unit = "",
      .help = "What is averaged over a piece: learned, a linear map and a norm of queries and keys; "
@@ -123,13 +133,16 @@ const rfa_key rfa_keys[] = {
      .help = "Draws come in pairs mu + noise, mu - noise. Only for kind lara, with even draws."},
     {KEY(attention, weights), .number = RFA_WEIGHTS_SPECIFIC, .choices = proposal_weights,
      .unit = "",
-     .help = "How proposals share a query (Zheng et al. 2022, section 4): balance, the balance "
-             "heuristic; specific, with specificity times how much a query prefers a landmark; "
-             "biased, times exp(q . mu). Only for kind lara."},
+     .help = "How proposals share a query (Zheng et al. 2022): balance, the balance heuristic, "
+             "p_c(w_c) / sum p_c'(w_c); "
+             "specific, plus specificity (r_c - mean r), r = softmax(q . q_c); biased, times exp(q "
+             ". mu_c). "
+             "Only for kind lara."},
     {KEY(attention, specificity), .max = 100, .number = 1, .unit = "",
      .help = "Of specific weights: 1, or 2 for images (Zheng et al. 2022). Only for kind lara."},
     {KEY(attention, window), .min = 1, .max = 65536, .number = 64, .unit = "tokens",
-     .help = "Blocks within which attention is exact. Only for kind eva."},
+     .help = "Blocks within which attention is exact, rounded up to whole chunks of max_length / "
+             "landmarks tokens. Only for kind eva."},
 
     {KEY(parallel, sequence), .max = 65536, .number = 0, .neutral = true, .unit = "ranks",
      .help = "Ranks that share one sequence; it divides the number of ranks, and the other factor "

@@ -108,7 +108,7 @@ void rfa_oprf_statistics(double *sums,
                          ptrdiff_t rows,
                          rfa_real *work);
 
-// The a of least variance (Likhosherstov et al. 2022, theorem 3): a = (1 - 1 / rho) / 8,
+// The a of least variance (Likhosherstov et al. 2022): a = (1 - 1 / rho) / 8,
 // rho = (((2 m + d)^2 + 8 d m)^(1/2) - 2 m - d) / (4 m), m = mean |y_q + y_k|^2 over all pairs of n
 // tokens. 0 when m is 0. It is a constant to the backward: the estimate is unbiased for each a.
 double rfa_oprf_a(const double *sums, int64_t n, ptrdiff_t d);
