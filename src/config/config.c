@@ -126,6 +126,11 @@ static rfa_status check_maps(const rfa_config *c)
         return rfa_fail(RFA_ERR_USAGE, "attention.map: kind performer has positive and oprf; "
                                        "gaussian and arccos are attention.kind: rfa");
     }
+    if (map == RFA_MAP_OPRF && c->attention.causal) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "attention.map oprf with attention.causal true: the shape of its features "
+                        "follows from all tokens, later ones too: use attention.map: positive");
+    }
     const bool pool = (kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_PERFORMER) &&
                       c->attention.rows - 1 != RFA_ROWS_FASTFOOD;
     if (pool && c->attention.pool < c->model.layers * c->model.heads) {

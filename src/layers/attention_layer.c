@@ -22,6 +22,8 @@ rfa_status rfa_attention_create(rfa_attention *attention,
         .sequence = sequence,
     };
     const rfa_mechanism *mechanism = attention->mechanism;
+    RFA_ASSERT(!options->causal ||
+               (options->kind != RFA_ATTENTION_LARA && options->map != RFA_MAP_OPRF));
     if (mechanism->tensors) {
         attention->tensors = mechanism->tensors(attention->tensor, options);
         RFA_ASSERT(attention->tensors <= RFA_ATTENTION_TENSORS);

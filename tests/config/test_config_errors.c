@@ -226,6 +226,8 @@ static const error_case check_errors[] = {
      "each landmark is an average over the whole sequence"},
     {"attention: {kind: lara, antithetic: true}", "needs an even number of attention.draws (1)"},
     {"attention: {map: positive}", "positive features are attention.kind: performer"},
+    {"attention: {kind: performer, map: oprf, causal: true, direction: both}",
+     "follows from all tokens, later ones too: use attention.map: positive"},
     {"attention: {kind: performer, map: arccos}", "arccos are attention.kind: rfa"},
     {"attention: {pool: 3}",
      "attention.pool (3) is smaller than model.layers * model.heads (2 * 2)"},

@@ -92,19 +92,20 @@ static void test_causal_sees_no_later_token(void **state)
 {
     (void)state;
     const ptrdiff_t length[] = {150};
-    static const rfa_attention_kind kinds[] = {RFA_ATTENTION_RFA, RFA_ATTENTION_SOFTMAX,
-                                               RFA_ATTENTION_RA, RFA_ATTENTION_EVA};
-    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+    for (const world_variant *variant = world_variants(); variant->name; variant++) {
+        rfa_classifier_options options = world_variant_options(variant);
+        options.attention.landmarks = 50; // of eva: windows of 24 tokens, chunks of 8
+        if (!options.attention.causal || options.attention.direction != RFA_FORWARD) {
+            continue;
+        }
         for (int64_t step = 0; step < 2; step++) { // dropout off and on
-            rfa_classifier_options options = world_options(kinds[kind], true, RFA_POOLING_MEAN);
-            options.attention.landmarks = 50; // windows of 24 tokens, chunks of 8
             const ptrdiff_t E = options.width;
             world w;
             world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1);
             world_loss(&w, step, false);
             rfa_real *before = test_reals(w.batch.rows * E);
             memcpy(before, w.model->x, (size_t)(w.batch.rows * E) * sizeof *before);
-            for (ptrdiff_t t = 0; t < length[0]; t += 1 + (t > 20) * 6) {
+            for (ptrdiff_t t = 0; t < length[0]; t += 1 + (t > 3) * 12) {
                 world_load(&w, length, 1);
                 for (int l = 0; l < w.batch.leaf_count; l++) {
                     const rfa_leaf *leaf = &w.batch.leaves[l];
@@ -139,9 +140,8 @@ static void test_causal_sees_no_later_token(void **state)
 static void test_examples_do_not_mix(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 2; kind++) {
-        const rfa_classifier_options options =
-            world_options((rfa_attention_kind)kind, false, RFA_POOLING_MEAN);
+    for (const world_variant *variant = world_variants(); variant->name; variant++) {
+        const rfa_classifier_options options = world_variant_options(variant);
         world all, alone;
         world_create(&all, test_world.comm, &options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES);
         world_loss(&all, 0, false);
