@@ -293,10 +293,15 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
         rfa_step_record record = {0};
         rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
-        RFA_TRY(take_step(training, &record, &score));
+        rfa_status status = take_step(training, &record, &score);
+        if (status != RFA_OK) {
+            return status == RFA_ERR_NUMERIC
+                       ? rfa_fail_within(status, "step %" PRId64, training->step + 1)
+                       : status;
+        }
         const double now = percent(score.correct, score.examples);
         accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
-        rfa_status status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
+        status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
         if (status == RFA_OK && options->watch) {
             status = options->watch(options->context, &record);
         }
@@ -306,7 +311,13 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
             RFA_TRY(rfa_session_check_ranks(training->session, training->step));
         }
         if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
-            RFA_TRY(validate(training));
+            status = validate(training);
+            if (status != RFA_OK) {
+                return status == RFA_ERR_NUMERIC
+                           ? rfa_fail_within(status, "validation after step %" PRId64,
+                                             training->step)
+                           : status;
+            }
         }
         if (is_due(training->step, config->train.checkpoint_every, config->train.steps) ||
             training->checkpoint_asked || training->best_step == training->step) {
@@ -417,13 +428,18 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     const bool partly = options->last_step > 0 && options->last_step < steps;
     const rfa_status status = run_steps(training, partly ? options->last_step : steps);
     if (status == RFA_ERR_NUMERIC) { // an outcome of the run: the record shows the last good step
-        return end_early(training, "diverged",
-                         rfa_fail_within(status, "step %" PRId64, training->step + 1));
+        return end_early(training, "diverged", status);
     }
     if (status != RFA_OK) {
         return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);
     }
-    return partly ? RFA_OK : test(training);
+    if (partly) {
+        return RFA_OK;
+    }
+    const rfa_status tested = test(training);
+    return tested == RFA_ERR_NUMERIC
+               ? end_early(training, "diverged", rfa_fail_within(tested, "test split"))
+               : tested;
 }
 
 rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)

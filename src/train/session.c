@@ -353,6 +353,11 @@ rfa_status rfa_evaluate(
     }
     if (status == RFA_OK) {
         rfa_tally_reduce(&tally, session, score);
+        if (!isfinite(score->loss)) { // the same on all ranks
+            status = rfa_fail(RFA_ERR_NUMERIC,
+                              "the loss of an evaluation is not finite, or that of an example "
+                              "beyond 16384: diverged");
+        }
     }
     rfa_free(id);
     rfa_exact_sum_destroy(&tally.loss);

@@ -74,7 +74,7 @@ void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *s
 
 // Evaluates the first `examples` examples of data (0: all), each exactly once, in evaluation mode;
 // the result's bits depend on the parameters and the data only. confusion [classes][classes]
-// overwritten. Collective.
+// overwritten. RFA_ERR_NUMERIC where the loss is not finite. Collective.
 RFA_NODISCARD rfa_status rfa_evaluate(rfa_session *session,
                                       rfa_dataset *data,
                                       int64_t examples,
