@@ -10,6 +10,7 @@
 // The logarithms of one chunk of a weighted head.
 typedef struct {
     double *leave;     // [n] of keys, seen from the exit
+    double *enter;     // [n] of keys, seen from the entry: of rows up to the key's own alone
     double *decay;     // [n] from the entry up to and with a row
     double *most;      // [n] the largest weight that a query sees, as seen from the entry
     double passed;     // the chunk's whole decay
@@ -21,6 +22,7 @@ static logarithms take_logarithms(rfa_real **work, ptrdiff_t chunk)
 {
     return (logarithms){
         .leave = take_doubles(work, chunk),
+        .enter = take_doubles(work, chunk),
         .decay = take_doubles(work, chunk),
         .most = take_doubles(work, chunk),
         .weights = take(work, chunk * chunk),
@@ -53,8 +55,8 @@ static void weigh(
     for (ptrdiff_t k = 0; k < n; k++) {
         const ptrdiff_t i = from_entry(head, k, n);
         decay += head->decay ? (double)head->decay[t + i] : 0;
-        const double key = l->leave[i] - l->passed;
-        most = key > most ? key : most;
+        l->enter[i] = own_weight(lambda, head, t, i) - decay;
+        most = l->enter[i] > most ? l->enter[i] : most;
         l->decay[i] = decay;
         l->most[i] = most;
         l->entry[i] = (rfa_real)ratio(m, most);
@@ -62,7 +64,7 @@ static void weigh(
         const range keys = seen(head, i, n);
         for (ptrdiff_t j = 0; j < n; j++) {
             const bool visible = j >= keys.first && j < keys.end && !isinf(most);
-            row[j] = visible ? (rfa_real)(l->leave[j] - l->passed - most) : (rfa_real)-INFINITY;
+            row[j] = visible ? (rfa_real)(l->enter[j] - most) : (rfa_real)-INFINITY;
         }
         rfa_vexp(row, row, n);
     }

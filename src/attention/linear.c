@@ -32,9 +32,7 @@ double rfa_chunk_leave(
     double passed = 0;
     for (ptrdiff_t k = 0; k < n; k++) {
         const ptrdiff_t i = head->reverse ? k : n - 1 - k;
-        const double own =
-            (lambda ? (double)lambda[i] : 0) + (head->input ? (double)head->input[t + i] : 0);
-        log_weight[i] = head->mask[t + i] != 0 ? own + passed : -INFINITY;
+        log_weight[i] = own_weight(lambda, head, t, i) + passed;
         passed += head->decay ? (double)head->decay[t + i] : 0;
     }
     return passed;

@@ -78,6 +78,15 @@ static inline double ratio(double a, double b)
     return isinf(a) ? 0 : exp(a - b);
 }
 
+// The logarithmic weight of key i of rows [t, ...) with itself, from the map's lambda (NULL: 0);
+// -infinity for padding.
+static inline double
+own_weight(const rfa_real *lambda, const rfa_head *head, ptrdiff_t t, ptrdiff_t i)
+{
+    const double input = head->input ? (double)head->input[t + i] : 0;
+    return head->mask[t + i] != 0 ? (lambda ? (double)lambda[i] : 0) + input : -INFINITY;
+}
+
 // log_weight [n] of the keys of rows [t, t + n) as they are seen where a scan leaves these rows,
 // from the map's lambda [n] (NULL: 0); -infinity for padding. Returns the rows' whole log-decay.
 double rfa_chunk_leave(
