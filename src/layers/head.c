@@ -49,7 +49,7 @@ void rfa_head_forward(rfa_real *logits,
 {
     affine(hidden, weights->w1, weights->b1, pooled, weights->width, weights->hidden);
     for (ptrdiff_t i = 0; i < weights->hidden; i++) {
-        hidden[i] = hidden[i] > 0 ? hidden[i] : 0;
+        hidden[i] = hidden[i] <= 0 ? 0 : hidden[i]; // NaN stays
     }
     affine(logits, weights->w2, weights->b2, hidden, weights->hidden, weights->classes);
 }
@@ -84,7 +84,7 @@ void rfa_head_backward(rfa_real *dpooled,
     // db1 holds the gradient of hidden until affine_backward writes the same values back to it.
     affine_backward(db1, dw2, db2, dlogits, hidden, weights->w2, weights->hidden, weights->classes);
     for (ptrdiff_t i = 0; i < weights->hidden; i++) {
-        db1[i] = hidden[i] > 0 ? db1[i] : 0;
+        db1[i] = hidden[i] <= 0 ? 0 : db1[i];
     }
     affine_backward(dpooled, dw1, db1, db1, pooled, weights->w1, weights->width, weights->hidden);
 }

@@ -5,6 +5,7 @@
 // a token may see: nothing later when causal, nothing of padding or of other examples.
 #include "models/world.h"
 
+#include <math.h>
 #include <string.h>
 
 static const ptrdiff_t lengths[] = {300, 17, 1, 128, 129, 96};
@@ -164,6 +165,33 @@ static void test_examples_do_not_mix(void **state)
     }
 }
 
+// A token whose vector is no number makes the loss no number, whoever reads it: nobody drops it.
+static void test_nan_is_never_dropped(void **state)
+{
+    (void)state;
+    enum { UNUSED_ID = 3 };
+    const ptrdiff_t length[] = {300};
+    for (const world_variant *variant = world_variants(); variant->name; variant++) {
+        const rfa_classifier_options options = world_variant_options(variant);
+        world w;
+        world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1);
+        w.model->values[w.model->at.tokens + UNUSED_ID * options.width] = (rfa_real)NAN;
+        check(isfinite(world_loss(&w, 0, false)));
+        for (int l = 0; l < w.batch.leaf_count; l++) {
+            const rfa_leaf *leaf = &w.batch.leaves[l];
+            if (leaf->tokens > 0 && leaf->begin + leaf->tokens == length[0]) {
+                w.batch.ids[leaf->row0 + leaf->tokens - 1] = UNUSED_ID;
+            }
+        }
+        const bool lost = isfinite(world_loss(&w, 0, false));
+        if (lost) {
+            print_error("%s: a NaN is lost\n", variant->name);
+        }
+        check(!lost);
+        world_destroy(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_fast_is_close),
         cmocka_unit_test(test_causal_sees_no_later_token),
         cmocka_unit_test(test_examples_do_not_mix),
+        cmocka_unit_test(test_nan_is_never_dropped),
     };
     return test_main(tests);
 }
