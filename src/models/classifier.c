@@ -95,6 +95,9 @@ static rfa_status create(rfa_classifier *model)
     attention.width = o->width;
     attention.heads = o->heads;
     attention.longest = o->max_length;
+    if (attention.landmarks > attention.longest) { // each has a token or more
+        attention.landmarks = attention.longest;
+    }
     attention.segments = o->segments;
     attention.seed = o->seed;
     RFA_ASSERT(o->layers <= RFA_MOST_LAYERS && o->heads <= RFA_MOST_HEADS);
