@@ -433,10 +433,7 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     if (status != RFA_OK) {
         return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);
     }
-    if (partly) {
-        return RFA_OK;
-    }
-    const rfa_status tested = test(training);
+    const rfa_status tested = partly ? RFA_OK : test(training);
     return tested == RFA_ERR_NUMERIC
                ? end_early(training, "diverged", rfa_fail_within(tested, "test split"))
                : tested;
