@@ -25,6 +25,7 @@ typedef struct {
     const rfa_train_options *options;
     const char *path;
     const char *stop;             // why to end after this step, or NULL
+    bool validating;   // within an evaluation
     bool checkpoint_asked;        // by time
     double started, checkpointed; // rfa_now at the start and at the last checkpoint
     double longest;               // seconds of the longest round: step, validation, checkpoint
@@ -218,8 +219,10 @@ static rfa_status validate(rfa_training *training)
 {
     rfa_session *session = training->session;
     rfa_score score = {0};
+    training->validating = true;
     RFA_TRY(rfa_evaluate(session, training->validation, session->config.train.evaluate_examples,
                          training->confusion, &score));
+    training->validating = false;
     if (score.correct > training->best_correct) { // ties keep the earlier
         training->best_correct = score.correct;
         training->best_step = training->step;
@@ -293,15 +296,10 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
         rfa_step_record record = {0};
         rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
-        rfa_status status = take_step(training, &record, &score);
-        if (status != RFA_OK) {
-            return status == RFA_ERR_NUMERIC
-                       ? rfa_fail_within(status, "step %" PRId64, training->step + 1)
-                       : status;
-        }
+        RFA_TRY(take_step(training, &record, &score));
         const double now = percent(score.correct, score.examples);
         accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
-        status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
+        rfa_status status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
         if (status == RFA_OK && options->watch) {
             status = options->watch(options->context, &record);
         }
@@ -311,13 +309,7 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
             RFA_TRY(rfa_session_check_ranks(training->session, training->step));
         }
         if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
-            status = validate(training);
-            if (status != RFA_OK) {
-                return status == RFA_ERR_NUMERIC
-                           ? rfa_fail_within(status, "validation after step %" PRId64,
-                                             training->step)
-                           : status;
-            }
+            RFA_TRY(validate(training));
         }
         if (is_due(training->step, config->train.checkpoint_every, config->train.steps) ||
             training->checkpoint_asked || training->best_step == training->step) {
@@ -428,15 +420,16 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     const bool partly = options->last_step > 0 && options->last_step < steps;
     const rfa_status status = run_steps(training, partly ? options->last_step : steps);
     if (status == RFA_ERR_NUMERIC) { // an outcome of the run: the record shows the last good step
-        return end_early(training, "diverged", status);
+        const char *where = training->validating ? "validation after step" : "step";
+        const int64_t step = training->step + !training->validating;
+        return end_early(training, "diverged",
+                         rfa_fail_within(status, "%s %" PRId64, where, step));
     }
     if (status != RFA_OK) {
         return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);
     }
     const rfa_status tested = partly ? RFA_OK : test(training);
-    return tested == RFA_ERR_NUMERIC
-               ? end_early(training, "diverged", rfa_fail_within(tested, "test split"))
-               : tested;
+    return tested == RFA_ERR_NUMERIC ? end_early(training, "diverged", tested) : tested;
 }
 
 rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)
