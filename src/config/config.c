@@ -72,15 +72,10 @@ static rfa_status check_direction(const rfa_config *c)
     const int kind = c->attention.kind, direction = c->attention.direction;
     const bool linear =
         kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_ELU || kind == RFA_ATTENTION_PERFORMER;
-    if (c->attention.causal && direction == RFA_FORWARD && c->model.pooling == RFA_POOLING_FIRST) {
-        return rfa_fail(RFA_ERR_USAGE,
-                        "model.pooling first with attention.causal true: the first token of a "
-                        "causal model sees only itself: use model.pooling: mean");
-    }
     if (direction != RFA_FORWARD && !(c->attention.causal && linear)) {
         return rfa_fail(RFA_ERR_USAGE,
                         "attention.direction needs attention.causal: true and a linear kind (rfa, "
-                        "elu, performer): other kinds have no scan to turn round");
+                        "elu, performer): only a scan can be turned round");
     }
     if (direction == RFA_BOTH && c->model.heads < 2) {
         return rfa_fail(RFA_ERR_USAGE, "attention.direction both needs 2 model.heads or more: half "
@@ -91,7 +86,19 @@ static rfa_status check_direction(const rfa_config *c)
             RFA_ERR_USAGE,
             "attention.gate needs attention.causal: true and a linear kind (rfa, elu, "
             "performer): without an order nothing can be forgotten; for an encoder take "
-            "attention.direction: both");
+            "attention.direction: both with it");
+    }
+    if (kind == RFA_ATTENTION_LARA && c->attention.causal) {
+        return rfa_fail(
+            RFA_ERR_USAGE,
+            "attention.kind lara with attention.causal true: each landmark is an average "
+            "over the whole sequence, so every token would see later ones: use eva");
+    }
+    if (c->attention.causal && direction == RFA_FORWARD && c->model.pooling == RFA_POOLING_FIRST) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "model.pooling first with attention.causal true: the first token of a "
+                        "causal model sees only itself: use model.pooling: mean%s",
+                        linear ? ", or attention.direction: both" : "");
     }
     return RFA_OK;
 }
@@ -99,12 +106,6 @@ static rfa_status check_direction(const rfa_config *c)
 static rfa_status check_landmarks(const rfa_config *c)
 {
     const bool lara = c->attention.kind == RFA_ATTENTION_LARA;
-    if (lara && c->attention.causal) {
-        return rfa_fail(
-            RFA_ERR_USAGE,
-            "attention.kind lara with attention.causal true: each landmark is an average "
-            "over the whole sequence, so every token would see later ones: use eva");
-    }
     if (lara && c->attention.antithetic && c->attention.draws % 2 != 0) {
         return rfa_fail(RFA_ERR_USAGE,
                         "attention.antithetic needs an even number of attention.draws (%" PRId64
@@ -126,10 +127,12 @@ static rfa_status check_maps(const rfa_config *c)
         return rfa_fail(RFA_ERR_USAGE, "attention.map: kind performer has positive and oprf; "
                                        "gaussian and arccos are attention.kind: rfa");
     }
-    if (map == RFA_MAP_OPRF && c->attention.causal) {
+    if (kind == RFA_ATTENTION_PERFORMER && map == RFA_MAP_OPRF && c->attention.causal &&
+        c->attention.direction != RFA_BOTH) {
         return rfa_fail(RFA_ERR_USAGE,
                         "attention.map oprf with attention.causal true: the shape of its features "
-                        "follows from all tokens, later ones too: use attention.map: positive");
+                        "follows from all tokens, later ones too: use attention.map: positive, or "
+                        "for an encoder attention.direction: both");
     }
     const bool pool = (kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_PERFORMER) &&
                       c->attention.rows - 1 != RFA_ROWS_FASTFOOD;
@@ -145,7 +148,7 @@ static rfa_status check_maps(const rfa_config *c)
 
 static rfa_status check_parallel(const rfa_config *c)
 {
-    enum { SUM_TERMS = 1 << 20 }; // exchange/exact_sum.h: one term a segment of an example
+    enum { SUM_TERMS = (1 << 20) / 3 }; // exchange/exact_sum.h: up to three a segment of an example
     const int64_t segments = c->parallel.segments;
     if ((segments & (segments - 1)) != 0) {
         return rfa_fail(RFA_ERR_USAGE, "parallel.segments (%" PRId64 ") must be a power of two",
@@ -175,8 +178,55 @@ rfa_status rfa_config_check(const rfa_config *config)
     return check_parallel(config);
 }
 
+// The keys of attention that only some kinds know.
+static const struct {
+    const char *name;
+    unsigned kinds; // bits
+} partial_keys[] = {
+#define KIND(k) (1U << RFA_ATTENTION_##k)
+    {"direction", KIND(RFA) | KIND(ELU) | KIND(PERFORMER)},
+    {"features", KIND(RFA) | KIND(PERFORMER)},
+    {"map", KIND(RFA) | KIND(PERFORMER)},
+    {"norm", KIND(RFA)},
+    {"rows", KIND(RFA) | KIND(PERFORMER)},
+    {"pool", KIND(RFA) | KIND(PERFORMER)},
+    {"redraw", KIND(RFA) | KIND(PERFORMER)},
+    {"sigma", KIND(RFA)},
+    {"bandwidth", KIND(RFA)},
+    {"gate", KIND(RFA) | KIND(ELU) | KIND(PERFORMER)},
+    {"gate_bias", KIND(RFA) | KIND(ELU) | KIND(PERFORMER)},
+    {"landmarks", KIND(LARA) | KIND(EVA)},
+    {"landmark_map", KIND(LARA) | KIND(EVA)},
+    {"draws", KIND(RA) | KIND(LARA)},
+    {"antithetic", KIND(LARA)},
+    {"weights", KIND(LARA)},
+    {"specificity", KIND(LARA)},
+    {"window", KIND(EVA)},
+#undef KIND
+};
+
+static void warn_of_idle_keys(const rfa_config *config)
+{
+    char names[256] = "";
+    size_t used = 0;
+    rfa_config defaults;
+    rfa_config_defaults(&defaults);
+    for (size_t i = 0; i < sizeof partial_keys / sizeof *partial_keys; i++) {
+        const rfa_key *key = rfa_key_find("attention", partial_keys[i].name);
+        if (!(partial_keys[i].kinds & 1U << config->attention.kind) &&
+            !rfa_key_equal(key, config, &defaults)) {
+            rfa_append(names, sizeof names, &used, "%sattention.%s", used ? ", " : "", key->name);
+        }
+    }
+    if (used > 0) {
+        rfa_note("rfa: warning: no effect with attention.kind %s: %s",
+                 rfa_key_find("attention", "kind")->choices[config->attention.kind], names);
+    }
+}
+
 void rfa_config_warn(const rfa_config *config)
 {
+    warn_of_idle_keys(config);
     if (config->train.warmup > config->train.steps) {
         rfa_note("rfa: warning: train.warmup (%" PRId64 ") exceeds train.steps (%" PRId64
                  "): the learning rate never reaches its peak",

@@ -82,7 +82,7 @@ const rfa_key rfa_keys[] = {
          "heads each: an encoder whose heads may forget. Linear kinds."},
     {KEY(attention, features), .min = 2, .max = 4096, .number = 64, .unit = "projections",
      .help = "D, projections a head. gaussian gives a sine and a cosine each, so 2 D features "
-             "(Rahimi and Recht 2007); the other maps D. Kinds rfa and performer."},
+             "(Rahimi and Recht 2007); the other maps give D. Kinds rfa and performer."},
     {KEY(attention, map), .number = 0, .choices = maps, .unit = "",
      .help = "Features of kind rfa: gaussian (auto; Peng et al. 2021, eq. 4), sin(w . x) and cos(w "
              ". x), kernel "

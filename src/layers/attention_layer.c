@@ -22,8 +22,8 @@ rfa_status rfa_attention_create(rfa_attention *attention,
         .sequence = sequence,
     };
     const rfa_mechanism *mechanism = attention->mechanism;
-    RFA_ASSERT(!options->causal ||
-               (options->kind != RFA_ATTENTION_LARA && options->map != RFA_MAP_OPRF));
+    RFA_ASSERT(!options->causal || options->kind != RFA_ATTENTION_LARA);
+    RFA_ASSERT(!options->causal || options->map != RFA_MAP_OPRF || options->direction == RFA_BOTH);
     if (mechanism->tensors) {
         attention->tensors = mechanism->tensors(attention->tensor, options);
         RFA_ASSERT(attention->tensors <= RFA_ATTENTION_TENSORS);
@@ -34,6 +34,8 @@ rfa_status rfa_attention_create(rfa_attention *attention,
         attention->parameters += rfa_padded(tensor->rows * (tensor->columns ? tensor->columns : 1));
     }
     if (mechanism->pool_rows && mechanism->pool_rows(options)) {
+        RFA_TRY(rfa_alloc(&attention->matrix, options->layers * options->heads,
+                          sizeof *attention->matrix, "projections"));
         return rfa_pool_create(&attention->pool, options->rows, options->seed, options->pool,
                                options->projections, rfa_head_width(options));
     }
@@ -43,6 +45,8 @@ rfa_status rfa_attention_create(rfa_attention *attention,
 void rfa_attention_destroy(rfa_attention *attention)
 {
     rfa_pool_destroy(&attention->pool);
+    rfa_free(attention->matrix);
+    attention->matrix = NULL;
 }
 
 rfa_status rfa_attention_init(rfa_real *values, const rfa_attention *attention, ptrdiff_t layer)

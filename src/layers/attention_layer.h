@@ -93,6 +93,7 @@ typedef struct {
     int tensors;
     ptrdiff_t parameters; // elements of a layer's tensors
     rfa_pool pool;
+    int *matrix;                   // [L][H] of the pool, in this pass
     rfa_exchange *exchange;        // borrowed
     const rfa_comm *sequence;      // borrowed
     int64_t step;                  // of the current pass

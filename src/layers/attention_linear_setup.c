@@ -223,20 +223,19 @@ ptrdiff_t rfa_linear_layer_work(const rfa_attention *attention, const rfa_plan *
 
 // The matrices of this pass. Training takes others for each draw; an evaluation takes those of the
 // first heads, as Peng et al. do, or when a draw lasts for several steps those that are in use.
-static void choose(int *index, const rfa_attention *attention)
+static void choose(const rfa_attention *attention)
 {
     const rfa_attention_options *o = &attention->options;
     const ptrdiff_t count = o->layers * o->heads;
     const bool fixed =
         o->redraw == 0 || attention->step == 0 || (!attention->training && o->redraw == 1);
-    if (fixed) {
-        for (ptrdiff_t i = 0; i < count; i++) {
-            index[i] = (int)(i % o->heads);
-        }
-        return;
+    for (ptrdiff_t i = 0; fixed && i < count; i++) {
+        attention->matrix[i] = (int)(i % o->heads);
     }
-    const int64_t draw = (attention->step - 1) / o->redraw + 1;
-    rfa_pool_pick(index, count, &attention->pool, draw);
+    if (!fixed) {
+        const int64_t draw = (attention->step - 1) / o->redraw + 1;
+        rfa_pool_pick(attention->matrix, count, &attention->pool, draw);
+    }
 }
 
 void rfa_linear_begin(const rfa_attention *attention, rfa_attention_saved *saved, rfa_real *work)
@@ -245,13 +244,13 @@ void rfa_linear_begin(const rfa_attention *attention, rfa_attention_saved *saved
     const ptrdiff_t D = o->projections, d = rfa_head_width(o);
     const rfa_linear_tensors at = rfa_linear_tensor_places(o);
     rfa_linear_saved *own = rfa_linear_own(saved);
-    int index[RFA_MOST_LAYERS * RFA_MOST_HEADS];
-    if (rfa_linear_pool_rows(o)) {
-        choose(index, attention);
+    if (rfa_linear_pool_rows(o) && saved->layer == 0) {
+        choose(attention);
     }
     for (ptrdiff_t h = 0; h < o->heads; h++) {
         if (rfa_linear_pool_rows(o)) {
-            own->w[h] = rfa_pool_matrix(&attention->pool, index[saved->layer * o->heads + h]);
+            own->w[h] =
+                rfa_pool_matrix(&attention->pool, attention->matrix[saved->layer * o->heads + h]);
         } else if (is_fastfood(o)) {
             const rfa_rng stream = fastfood_stream(attention, saved->layer, h);
             const rfa_real *diagonals = rfa_attention_values(attention, saved, at.fastfood);

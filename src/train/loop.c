@@ -25,7 +25,7 @@ typedef struct {
     const rfa_train_options *options;
     const char *path;
     const char *stop;             // why to end after this step, or NULL
-    bool validating;   // within an evaluation
+    bool validating;              // within an evaluation
     bool checkpoint_asked;        // by time
     double started, checkpointed; // rfa_now at the start and at the last checkpoint
     double longest;               // seconds of the longest round: step, validation, checkpoint
@@ -422,8 +422,7 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     if (status == RFA_ERR_NUMERIC) { // an outcome of the run: the record shows the last good step
         const char *where = training->validating ? "validation after step" : "step";
         const int64_t step = training->step + !training->validating;
-        return end_early(training, "diverged",
-                         rfa_fail_within(status, "%s %" PRId64, where, step));
+        return end_early(training, "diverged", rfa_fail_within(status, "%s %" PRId64, where, step));
     }
     if (status != RFA_OK) {
         return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);

@@ -1,6 +1,7 @@
 #include "train/report.h"
 
 #include "base/log.h"
+#include "config/keys.h"
 #include "tensor/gemm.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@ void rfa_report_start(const rfa_session *session)
 {
     const rfa_config *config = &session->config;
     rfa_note("%s: %td parameters; %s, %" PRId64 " training examples, digest %s",
-             config->attention.kind == RFA_ATTENTION_SOFTMAX ? "softmax" : "rfa",
+             rfa_key_find("attention", "kind")->choices[config->attention.kind],
              rfa_classifier_table(session->model)->learned, config->data.file,
              rfa_dataset_examples(session->data), rfa_dataset_digest(session->data));
     rfa_note("%d rank%s = %d x %d (sequence x data), %" PRId64 " segment%s, %" PRId64

@@ -126,7 +126,8 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
     if (sequence > config->parallel.segments) {
         return rfa_fail(RFA_ERR_USAGE,
                         "%" PRId64 " ranks share a sequence of %" PRId64
-                        " segments: use fewer ranks, or a larger parallel.segments",
+                        " segments: use fewer ranks, or parallel.sequence for data parallel ones, "
+                        "or more parallel.segments",
                         sequence, config->parallel.segments);
     }
     rfa_grid_create(&session->grid, world->comm, (int)sequence);

@@ -76,7 +76,7 @@ const world_variant *world_variants(void)
         V("performer causal, redrawn", PERFORMER, .causal = true, .redraw = 5),
         V("performer gate, both", PERFORMER, BOTH, .gate = RFA_GATE_LEARNED),
         V("oprf", PERFORMER, .map = RFA_MAP_OPRF),
-        V("oprf fastfood", PERFORMER, .map = RFA_MAP_OPRF, .rows = RFA_ROWS_FASTFOOD),
+        V("oprf fastfood, both", PERFORMER, BOTH, .map = RFA_MAP_OPRF, .rows = RFA_ROWS_FASTFOOD),
         V("softmax", .kind = RFA_ATTENTION_SOFTMAX),
         V("softmax causal", .kind = RFA_ATTENTION_SOFTMAX, .causal = true),
         V("lara", LARA),
