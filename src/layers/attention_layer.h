@@ -13,8 +13,9 @@
 //     causal                   PREFIX   B H S                SUFFIX   B H S
 //     direction both           PREFIX and SUFFIX, half each  the same
 //   softmax, ra                B gathers of 4 N 2 E          the same, and B TOTALs of 8 N 2 E
-//   lara, C landmarks,         TOTAL    B H 8 C 2 d          TOTAL    B H 8 J (2 d + 2) and more
-//     J draws of them          TOTAL    B H 8 J (d + 3)      TOTAL    B H 8 C 2 d
+//   lara, C landmarks,         TOTAL    B H 8 C 2 d          TOTAL    B H 8 J (2 d + 1), specific
+//     J draws of them                                                 weights J + C d numbers more
+//                              TOTAL    B H 8 J (d + 3)      TOTAL    B H 8 J d
 //   eva, C chunks              TOTAL    B 8 C 2 E            TOTAL    B 8 C 2 E
 //                              TOTAL    B H 8 C (d + 3)      TOTAL    B 8 C E
 //     and keys and values      4 2 E a row that windows      the same, and 8 2 E a row back
