@@ -55,7 +55,12 @@ static rfa_status check_same_model(const rfa_config *config, const rfa_config *t
     return RFA_OK;
 }
 
-static rfa_status evaluate(rfa_session *session, const char *run_path, const char *split)
+// run_path: of the checkpoint; which: "" or what is said of it.
+static rfa_status evaluate(rfa_session *session,
+                           const char *run_path,
+                           const char *shown,
+                           const char *which,
+                           const char *split)
 {
     const int classes = rfa_dataset_classes(session->data);
     rfa_checkpoint_header header;
@@ -69,8 +74,8 @@ static rfa_status evaluate(rfa_session *session, const char *run_path, const cha
         status = rfa_evaluate(session, session->data, 0, confusion, &score);
     }
     if (status == RFA_OK) {
-        rfa_note("%s after step %" PRId64 ", %s of %s, digest %s", run_path, header.step, split,
-                 rfa_dataset_path(session->data), rfa_dataset_digest(session->data));
+        rfa_note("%s%s after step %" PRId64 ", %s of %s, digest %s", shown, which, header.step,
+                 split, rfa_dataset_path(session->data), rfa_dataset_digest(session->data));
         rfa_print("%s loss %.17g", split, score.loss);
         rfa_print("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")", split,
                   (double)score.correct / (double)score.examples, score.correct, score.examples);
@@ -119,7 +124,8 @@ rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv)
     RFA_TRY(rfa_agree(world, world->rank == 0 ? check_same_model(&config, &trained) : RFA_OK));
     rfa_session session;
     RFA_TRY(rfa_session_create(&session, &config, world, split));
-    const rfa_status status = evaluate(&session, run_path, split);
+    const rfa_status status =
+        evaluate(&session, run_path, argv[optind], best ? ", best," : "", split);
     rfa_session_destroy(&session);
     return status;
 }

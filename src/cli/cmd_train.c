@@ -16,7 +16,7 @@ static const char *const help[] = {
     "CONFIG>.h5).",
     "",
     "  --set key=value  changes one key; may be repeated",
-    "  --out RUN.h5     the run file; RUN.jsonl and RUN.ckpt stand beside it",
+    "  --out RUN.h5     the run file; RUN.jsonl and RUN.ckpt stand beside it; folders are made",
     "  --resume         continues from the last checkpoint, with the same digests as without a "
     "stop",
     "  --overwrite      replaces an existing run",
