@@ -5,7 +5,7 @@ fresh
 run 1 data listops --out data.h5 --train 60 --val 20 --test 21
 expect_code 0
 config=(train "$SOURCE/configs/lra/listops/rfa.yaml" --set data.file=data.h5 --set train.warmup=10
-    --set train.batch=4 --set train.steps=60 --set train.evaluate_every=30
+    --set train.batch=4 --set train.steps=240 --set train.evaluate_every=120
     --set train.checkpoint_every=0)
 run 2 "${config[@]}" --out whole.h5
 expect_code 0
