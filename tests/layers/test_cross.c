@@ -228,7 +228,10 @@ static void check_definition(const cross *c)
 {
     static definition x;
     static double slope[LONGEST * d];
-    const double unit = 1e3 * test_eps();
+    // Differences: the curvature of elu jumps at 0, so its step is short and rounding shows.
+    const bool jumps = c->attention.options.map == RFA_MAP_ELU;
+    const double unit = 1e3 * test_eps(), step = jumps ? 1e-6 : 1e-3;
+    const double bound = unit + (jumps ? 1e-7 : 1e-10);
     x.attention = &c->attention;
     for (int e = 0; e < EXAMPLES; e++) {
         for (int h = 0; h < H; h++) {
@@ -255,7 +258,7 @@ static void check_definition(const cross *c)
             for (int p = 0; p < 3; p++) {
                 const side *s = p ? &c->source : &c->target;
                 const ptrdiff_t n = p ? x.m : x.n;
-                ref_differences(slope, part[p], n * d, 1e-5, definition_loss, &x);
+                ref_differences(slope, part[p], n * d, step, definition_loss, &x);
                 for (int g = 0; g < SEGMENTS; g++) {
                     const rfa_leaf *leaf = &s->leaves[e * SEGMENTS + g];
                     for (ptrdiff_t t = 0; t < leaf->tokens; t++) {
@@ -264,7 +267,7 @@ static void check_definition(const cross *c)
                             check_close("out", c->saved.out + row * E + h * d, out + at, d, unit);
                         }
                         check_close("gradient", c->dqkv + row * 3 * E + p * E + h * d, slope + at,
-                                    d, unit + 3e-8);
+                                    d, bound);
                     }
                 }
             }
@@ -284,7 +287,7 @@ static void cross_attention_is_its_definition(void **state)
                                         .pool = 4,
                                         .redraw = 1,
                                         .bandwidth = 1};
-    rfa_attention_options kinds[5] = {base, base, base, base, base};
+    rfa_attention_options kinds[4] = {base, base, base, base};
     kinds[0].unit_norm = true;
     kinds[1].bandwidth_kind = RFA_BANDWIDTH_FIXED;
     kinds[1].kind = RFA_ATTENTION_PERFORMER;
