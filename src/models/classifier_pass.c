@@ -75,10 +75,11 @@ static rfa_real *block_input(rfa_classifier *model, ptrdiff_t layer)
     return layer < model->options.layers ? model->block[layer].x : model->x;
 }
 
-// Rows of a leaf that pooling looks at: all, or those that hold the first token.
-static ptrdiff_t pooled_rows(const rfa_classifier *model, const rfa_leaf *leaf)
+// Tokens of a leaf that pooling looks at: all, or the example's first one.
+static ptrdiff_t pooled_tokens(const rfa_classifier *model, const rfa_leaf *leaf)
 {
-    return rfa_attention_read_rows(&model->block[model->options.layers - 1].attention, leaf);
+    const bool holds_first = leaf->begin == 0 && leaf->tokens > 0;
+    return model->options.pooling == RFA_POOLING_MEAN ? leaf->tokens : holds_first;
 }
 
 // ---- forward: leaf by leaf ----
@@ -143,7 +144,8 @@ after_exchange(rfa_classifier *model, const rfa_batch *batch, ptrdiff_t layer, c
 // final norm -> this segment's part of the pooled vector
 static void pool(rfa_classifier *model, const rfa_leaf *leaf)
 {
-    const ptrdiff_t E = model->options.width, rows = pooled_rows(model, leaf);
+    const ptrdiff_t E = model->options.width, count = pooled_tokens(model, leaf);
+    const ptrdiff_t rows = rfa_padded(count);
     const ptrdiff_t own = (leaf - model->plan.leaves) % model->plan.own;
     double *part = model->pooled_parts + (own * model->plan.examples + leaf->example) * E;
     rfa_real *y = my_scratch(model)->a;
@@ -151,7 +153,6 @@ static void pool(rfa_classifier *model, const rfa_leaf *leaf)
     rfa_norm_forward(y, model->stats + leaf->row0 * 2, model->x + leaf->row0 * E,
                      model->values + model->at.norm_scale, model->values + model->at.norm_shift,
                      rows, E);
-    const ptrdiff_t count = model->options.pooling == RFA_POOLING_MEAN ? leaf->tokens : rows > 0;
     for (ptrdiff_t t = 0; t < count; t++) {
         for (ptrdiff_t j = 0; j < E; j++) {
             part[j] += y[t * E + j];
@@ -270,9 +271,8 @@ static void norm_backward(rfa_scratch *scratch,
 
 static void pool_backward(rfa_classifier *model, const rfa_leaf *leaf)
 {
-    const ptrdiff_t E = model->options.width, rows = pooled_rows(model, leaf);
-    const bool mean = model->options.pooling == RFA_POOLING_MEAN;
-    const ptrdiff_t count = mean ? leaf->tokens : rows > 0;
+    const ptrdiff_t E = model->options.width, count = pooled_tokens(model, leaf);
+    const ptrdiff_t rows = rfa_padded(count);
     const rfa_real *dpooled = model->dpooled + leaf->example * E;
     const rfa_real factor = (rfa_real)pooling_factor(model, leaf->example);
     rfa_scratch *scratch = my_scratch(model);

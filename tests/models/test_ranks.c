@@ -3,6 +3,7 @@
 // P ranks against one rank, to the bit, token by token: activations, gradients of activations,
 // logits, gradients of parameters; both algorithms, both kinds; empty segments and ranks. And what
 // a token may see: nothing later when causal, nothing of padding or of other examples.
+#include "layers/norm.h"
 #include "models/world.h"
 
 #include <math.h>
@@ -202,6 +203,39 @@ static void test_nan_is_never_dropped(void **state)
     }
 }
 
+// Read out at the first token, the pooled vector is the norm of that token's row, and of no other.
+static void test_first_token_is_read(void **state)
+{
+    (void)state;
+    for (const world_variant *variant = world_variants(); variant->name; variant++) {
+        rfa_classifier_options options = world_variant_options(variant);
+        options.pooling = RFA_POOLING_FIRST;
+        const ptrdiff_t E = options.width;
+        world w;
+        world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES);
+        world_loss(&w, 0, false);
+        const rfa_real *values = w.model->values;
+        rfa_real *y = test_reals(RFA_ROWS * E), *stats = test_reals(RFA_ROWS * 2);
+        bool same = true;
+        for (int l = 0; l < w.batch.leaf_count; l++) {
+            const rfa_leaf *leaf = &w.batch.leaves[l];
+            if (leaf->begin == 0 && leaf->tokens > 0) {
+                rfa_norm_forward(y, stats, w.model->x + leaf->row0 * E,
+                                 values + w.model->at.norm_scale, values + w.model->at.norm_shift,
+                                 RFA_ROWS, E);
+                same = same && equal(w.model->pooled + leaf->example * E, y, E);
+            }
+        }
+        if (!same) {
+            print_error("%s: more than the first token is read\n", variant->name);
+        }
+        check(same);
+        rfa_free(y);
+        rfa_free(stats);
+        world_destroy(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_causal_sees_no_later_token),
         cmocka_unit_test(test_examples_do_not_mix),
         cmocka_unit_test(test_nan_is_never_dropped),
+        cmocka_unit_test(test_first_token_is_read),
     };
     return test_main(tests);
 }
