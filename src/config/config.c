@@ -100,6 +100,38 @@ static rfa_status check_direction(const rfa_config *c)
                         "causal model sees only itself: use model.pooling: mean%s",
                         linear ? ", or attention.direction: both" : "");
     }
+    if (c->attention.causal && direction == RFA_REVERSE && c->model.pooling == RFA_POOLING_LAST) {
+        return rfa_fail(RFA_ERR_USAGE, "model.pooling last with attention.direction reverse: the "
+                                       "last token sees only itself: use model.pooling: first");
+    }
+    return RFA_OK;
+}
+
+// What can be walked window by window: nothing that looks ahead.
+static rfa_status check_window(const rfa_config *c)
+{
+    const int kind = c->attention.kind;
+    const bool linear =
+        kind == RFA_ATTENTION_RFA || kind == RFA_ATTENTION_ELU || kind == RFA_ATTENTION_PERFORMER;
+    if (c->train.window == 0) {
+        return RFA_OK;
+    }
+    if (c->train.window % 16 != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "train.window (%" PRId64 ") must be a multiple of 16",
+                        c->train.window);
+    }
+    if (!linear) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "train.window with attention.kind %s: only states of linear attention "
+                        "(rfa, elu, performer) can go from window to window",
+                        rfa_key_find("attention", "kind")->choices[kind]);
+    }
+    if (!c->attention.causal || c->attention.direction != RFA_FORWARD) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "train.window needs attention.causal: true and attention.direction: "
+                        "forward: other heads look ahead, into windows to come; less memory for "
+                        "these: train.recompute");
+    }
     return RFA_OK;
 }
 
@@ -160,11 +192,17 @@ static rfa_status check_parallel(const rfa_config *c)
                         "): a rank needs a segment of its own",
                         c->parallel.sequence, segments);
     }
-    if (c->train.batch * segments > SUM_TERMS) {
+    const int64_t window = c->train.window, length = c->data.max_length;
+    const int64_t windows = window > 0 ? (length + window - 1) / window : 1;
+    if (windows > SUM_TERMS / (c->train.batch * segments)) {
+        char text[64] = "";
+        if (windows > 1) {
+            snprintf(text, sizeof text, " * windows (%" PRId64 ")", windows);
+        }
         return rfa_fail(RFA_ERR_USAGE,
                         "train.batch (%" PRId64 ") * parallel.segments (%" PRId64
-                        ") exceeds %d, the most terms of an exact sum of gradients",
-                        c->train.batch, segments, SUM_TERMS);
+                        ")%s exceeds %d, the most terms of an exact sum of gradients",
+                        c->train.batch, segments, text, SUM_TERMS);
     }
     return RFA_OK;
 }
@@ -175,6 +213,7 @@ rfa_status rfa_config_check(const rfa_config *config)
     RFA_TRY(check_direction(config));
     RFA_TRY(check_maps(config));
     RFA_TRY(check_landmarks(config));
+    RFA_TRY(check_window(config));
     return check_parallel(config);
 }
 

@@ -53,8 +53,11 @@ typedef struct {
     struct {
         int64_t seed, steps, batch,
             micro_batch; // micro_batch: examples per pass of one data group; 0: all
-        double rate;     // peak learning rate
-        int64_t warmup;  // steps of linear rise, then linear decay to 0 at steps
+        int64_t window;  // tokens of a window; 0: no windows
+        int carry;       // rfa_carry
+        bool recompute;
+        double rate;    // peak learning rate
+        int64_t warmup; // steps of linear rise, then linear decay to 0 at steps
         double weight_decay, beta1, beta2, epsilon;
         double clip;                               // global L2 norm; 0: off
         int64_t evaluate_every, evaluate_examples; // 0 examples: the whole validation split

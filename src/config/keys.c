@@ -26,7 +26,8 @@ static const char *const gates[] = {"none", "learned", "decay", NULL};
 static const char *const landmark_maps[] = {"learned", "mean", NULL};
 static const char *const proposal_weights[] = {"balance", "specific", "biased", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
-static const char *const poolings[] = {"mean", "first", NULL};
+static const char *const poolings[] = {"mean", "first", "last", NULL};
+static const char *const carries[] = {"exact", "detach", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
 
 #define MANY 1e9                 // steps, examples: more than any run has
@@ -54,7 +55,8 @@ const rfa_key rfa_keys[] = {
              "take none."},
     {KEY(model, pooling), .number = RFA_POOLING_FIRST, .choices = poolings, .unit = "",
      .help = "What the classifier reads: the mean over all tokens of the example (padding never "
-             "counts), or the first token."},
+             "counts), the first token, or the last one. A causal forward head at the first token "
+             "sees that token alone, so it is refused."},
     {KEY(model, dropout), .max = 0.95, .number = 0.1, .unit = "",
      .help = "Probability; after the embedding, on both residual branches and inside the "
              "feed-forward part. Attention weights have none."},
@@ -166,6 +168,18 @@ const rfa_key rfa_keys[] = {
     {KEY(train, micro_batch), .max = 65536, .number = 0, .neutral = true, .unit = "examples",
      .help = "Examples that a data-parallel group holds at once: less memory, more passes. 0: "
              "all of its share."},
+    {KEY(train, window), .max = 67108864, .number = 0, .unit = "tokens",
+     .help = "Longer examples are walked window by window, a multiple of 16 tokens, in the memory "
+             "of one window: states go from window to window, and in the backward their adjoints "
+             "go back, each window but the last being computed once more (about 4/3 of the time). "
+             "The gradient is that of the whole sequence. Causal forward linear attention only. 0: "
+             "no windows."},
+    {KEY(train, carry), .number = RFA_CARRY_EXACT, .choices = carries, .unit = "",
+     .help = "exact: adjoints of states cross the borders of windows; detach: they stop there, the "
+             "truncated gradient."},
+    {KEY(train, recompute), .number = 0, .neutral = true, .unit = "",
+     .help = "Keep only the blocks' inputs for the backward and compute the rest once more: less "
+             "memory, about 4/3 of the time, the same bits. Linear kinds exchange nothing anew."},
     {KEY(train, rate), .max = 1, .number = 1e-3, .unit = "", .help = "Peak learning rate."},
     {KEY(train, warmup), .max = MANY, .number = 1000, .unit = "steps",
      .help = "Linear rise to the peak; then linear fall to 0 at the last step."},

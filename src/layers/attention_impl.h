@@ -13,6 +13,13 @@ struct rfa_mechanism {
     void (*init)(rfa_real *values, const rfa_attention *attention, ptrdiff_t layer, rfa_real *work);
     ptrdiff_t (*init_work)(const rfa_attention_options *options);
     void (*carve)(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);
+    // Kinds that keep what crosses the ranks don't exchange it again; NULL: it is exchanged again.
+    double *(*carve_carry)(rfa_arena *arena, const rfa_attention *attention, const rfa_plan *plan);
+    void (*carve_kept)(rfa_attention_saved *saved,
+                       rfa_arena *arena,
+                       const rfa_attention *attention,
+                       const rfa_plan *plan,
+                       double *carry);
     void (*carve_saved)(rfa_attention_saved *saved,
                         rfa_arena *arena,
                         const rfa_attention *attention,

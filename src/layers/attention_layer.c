@@ -68,6 +68,25 @@ void rfa_attention_carve(rfa_attention *attention, rfa_arena *arena, const rfa_p
     attention->mechanism->carve(attention, arena, plan);
 }
 
+double *
+rfa_attention_carve_carry(rfa_arena *arena, const rfa_attention *attention, const rfa_plan *plan)
+{
+    return attention->mechanism->carve_carry
+               ? attention->mechanism->carve_carry(arena, attention, plan)
+               : NULL;
+}
+
+void rfa_attention_carve_kept(rfa_attention_saved *saved,
+                              rfa_arena *arena,
+                              const rfa_attention *attention,
+                              const rfa_plan *plan,
+                              double *carry)
+{
+    if (attention->mechanism->carve_kept) {
+        attention->mechanism->carve_kept(saved, arena, attention, plan, carry);
+    }
+}
+
 void rfa_attention_carve_saved(rfa_attention_saved *saved,
                                rfa_arena *arena,
                                const rfa_attention *attention,

@@ -43,6 +43,9 @@ struct rfa_plan {
     ptrdiff_t rows, longest_leaf, longest_example; // rows: of this rank; of a leaf; of all segments
     int64_t first;          // place of the first example in the batch of all ranks
     const rfa_plan *source; // NULL: this
+    // A window of a longer sequence, which a state of causal linear heads enters from the window
+    // before, and leaves for the one behind. cut: adjoints of states stop at these borders.
+    bool follows, is_followed, cut;
 };
 
 typedef struct {
@@ -94,16 +97,18 @@ typedef struct {
     int tensors;
     ptrdiff_t parameters; // elements of a layer's tensors
     rfa_pool pool;
-    int *matrix;                   // [L][H] of the pool, in this pass
-    rfa_exchange *exchange;        // borrowed
-    const rfa_comm *sequence;      // borrowed
-    int64_t step;                  // of the current pass
-    bool training;                 // with noise and this step's projections
+    int *matrix;              // [L][H] of the pool, in this pass
+    rfa_exchange *exchange;   // borrowed
+    const rfa_comm *sequence; // borrowed
+    int64_t step;             // of the current pass
+    bool training;            // with noise and this step's projections
+    bool again; // this forward repeats an earlier one, whose kept arrays are still there
     rfa_exchange_cost gather_cost; // of what does not cross by the exchange
     void *scratch;                 // of the kind, carved
 } rfa_attention;
 
-// What one layer keeps from its forward for its backward.
+// What one layer keeps from its forward for its backward: what crossed the ranks and windows (kept
+// for each window), and the rest (which a repeated forward of the window fills again).
 typedef struct {
     ptrdiff_t layer;
     const rfa_real *parameters; // [attention->parameters] of this layer, borrowed
@@ -132,8 +137,16 @@ RFA_NODISCARD rfa_status rfa_attention_init(rfa_real *values,
                                             const rfa_attention *attention,
                                             ptrdiff_t layer);
 
-// Carves scratch and saved arrays for a plan (see rfa_arena: measure first). Local.
+// Carves scratch, kept and saved arrays for a plan, in this order (see rfa_arena: measure first).
+// carry: what goes from window to window, of one layer; NULL where nothing does. Local.
 void rfa_attention_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);
+double *
+rfa_attention_carve_carry(rfa_arena *arena, const rfa_attention *attention, const rfa_plan *plan);
+void rfa_attention_carve_kept(rfa_attention_saved *saved,
+                              rfa_arena *arena,
+                              const rfa_attention *attention,
+                              const rfa_plan *plan,
+                              double *carry);
 void rfa_attention_carve_saved(rfa_attention_saved *saved,
                                rfa_arena *arena,
                                const rfa_attention *attention,

@@ -13,16 +13,11 @@ total_at(const rfa_attention *attention, const rfa_plan *plan, int leaf, ptrdiff
     return (h * plan->examples + example) * rfa_linear_state_numbers(&attention->options);
 }
 
-static ptrdiff_t row_size(const rfa_attention *attention, const rfa_plan *plan)
-{
-    const rfa_attention_options *o = &attention->options;
-    return o->heads * plan->examples * rfa_linear_state_numbers(o);
-}
-
 static ptrdiff_t
 state_at(const rfa_attention *attention, const rfa_plan *plan, int leaf, ptrdiff_t h)
 {
-    return leaf % plan->own * row_size(attention, plan) + total_at(attention, plan, leaf, h);
+    return leaf % plan->own * rfa_linear_row_size(attention, plan) +
+           total_at(attention, plan, leaf, h);
 }
 
 // Head h of a leaf, of its first rows.
@@ -103,6 +98,9 @@ static void local(const rfa_attention *attention,
     if (o->gate != RFA_GATE_NONE && round == 0) {
         rfa_gates_open(attention, saved, plan, leaf, x);
     }
+    if (attention->again) {
+        return; // states are kept
+    }
     if (round + 1 < rfa_linear_rounds(o)) {
         take_statistics(attention, saved, plan, leaf, work);
         return;
@@ -135,7 +133,7 @@ static rfa_status exchange_heads(rfa_attention *attention,
     const ptrdiff_t a_head = plan->examples * state;
     const rfa_exchange_rows rows = {
         .size = (end - first) * a_head,
-        .stride = row_size(attention, plan),
+        .stride = rfa_linear_row_size(attention, plan),
         .unit = is_weighted(attention) ? state : 1,
     };
     return rfa_exchange_rows_run(attention->exchange, kind, states + first * a_head, rows);
@@ -171,44 +169,6 @@ static void keep_total(rfa_real *narrow, const double *wide, ptrdiff_t size)
     }
 }
 
-// The carried state stands before all segments; the one that leaves the last segment goes to all
-// ranks. Collective over sequence.
-static rfa_status
-carry(rfa_attention *attention, rfa_attention_saved *saved, const rfa_plan *plan, rfa_real *work)
-{
-    const rfa_attention_options *o = &attention->options;
-    const rfa_linear_saved *own = rfa_linear_own(saved);
-    const rfa_linear_scratch *scratch = attention->scratch;
-    const ptrdiff_t state = rfa_linear_state_numbers(o), size = row_size(attention, plan);
-    RFA_ASSERT(o->causal && o->direction == RFA_FORWARD);
-    for (int i = 0; own->carry_in && i < plan->own; i++) {
-        rfa_element_combine(own->before + i * size, own->carry_in, own->before + i * size,
-                            size / state, state);
-    }
-    if (!own->carry_out) {
-        return RFA_OK;
-    }
-    double *out = scratch->states; // zeros but on the rank of the last segment
-    memset(out, 0, (size_t)(plan->own * size) * sizeof *out);
-    for (int leaf = 0; leaf < plan->examples * plan->own; leaf++) {
-        if (plan->leaves[leaf].segment + 1 < o->segments) {
-            continue;
-        }
-        for (ptrdiff_t h = 0; h < o->heads; h++) {
-            const rfa_feature_map map = rfa_linear_map(attention, saved, plan, leaf, h);
-            const rfa_head head =
-                leaf_head(attention, saved, plan, leaf, h, plan->leaves[leaf].rows, &map);
-            const ptrdiff_t at = total_at(attention, plan, leaf, h);
-            rfa_linear_state(out + at, &head, work);
-            rfa_element_combine(out + at, own->before + state_at(attention, plan, leaf, h),
-                                out + at, 1, state);
-        }
-    }
-    RFA_TRY(rfa_exchange_run(attention->exchange, RFA_TOTAL, out, size));
-    memcpy(own->carry_out, out, (size_t)size * sizeof *out);
-    return RFA_OK;
-}
-
 static rfa_status exchange(rfa_attention *attention,
                            rfa_attention_saved *saved,
                            const rfa_plan *plan,
@@ -218,17 +178,23 @@ static rfa_status exchange(rfa_attention *attention,
     const rfa_attention_options *o = &attention->options;
     const rfa_linear_saved *own = rfa_linear_own(saved);
     const rfa_linear_scratch *scratch = attention->scratch;
+    (void)works;
+    if (attention->again) {
+        return RFA_OK;
+    }
     if (round + 1 < rfa_linear_rounds(o)) {
         const ptrdiff_t size = rfa_oprf_statistics_size(rfa_head_width(o));
         return rfa_exchange_run(attention->exchange, RFA_TOTAL, own->statistics,
                                 o->heads * plan->examples * size);
     }
     if (o->causal) {
+        rfa_linear_carry_in(attention, saved, plan, own->before, false);
         RFA_TRY(exchange_directions(attention, plan, RFA_PREFIX, own->before));
-        return own->carry_in || own->carry_out ? carry(attention, saved, plan, works[0]) : RFA_OK;
+        rfa_linear_carry_out(attention, saved, plan, own->before, false);
+        return RFA_OK;
     }
     RFA_TRY(exchange_heads(attention, plan, RFA_TOTAL, scratch->states, 0, o->heads));
-    keep_total(own->total, scratch->states, row_size(attention, plan));
+    keep_total(own->total, scratch->states, rfa_linear_row_size(attention, plan));
     return RFA_OK;
 }
 
@@ -311,13 +277,16 @@ static rfa_status exchange_backward(const rfa_attention_gradient *gradient,
 {
     const rfa_attention_options *o = &attention->options;
     const rfa_linear_scratch *scratch = attention->scratch;
-    const ptrdiff_t size = row_size(attention, plan);
+    const ptrdiff_t size = rfa_linear_row_size(attention, plan);
     (void)gradient, (void)saved, (void)works;
     if (round + 1 < rfa_linear_rounds(o)) {
         return RFA_OK; // oprf's shape is a constant
     }
     if (o->causal) {
-        return exchange_directions(attention, plan, RFA_SUFFIX, scratch->states);
+        rfa_linear_carry_in(attention, saved, plan, scratch->states, true);
+        RFA_TRY(exchange_directions(attention, plan, RFA_SUFFIX, scratch->states));
+        rfa_linear_carry_out(attention, saved, plan, scratch->states, true);
+        return RFA_OK;
     }
     // All are relative to the total's scale: a plain sum.
     RFA_TRY(rfa_exchange_run(attention->exchange, RFA_TOTAL, scratch->states, size));
@@ -376,6 +345,8 @@ const rfa_mechanism rfa_mechanism_linear = {
     .init = rfa_linear_init,
     .init_work = rfa_linear_init_work,
     .carve = rfa_linear_carve,
+    .carve_carry = rfa_linear_carve_carry,
+    .carve_kept = rfa_linear_carve_kept,
     .carve_saved = rfa_linear_carve_saved,
     .work = rfa_linear_layer_work,
     .begin = rfa_linear_begin,

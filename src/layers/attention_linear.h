@@ -9,23 +9,24 @@
 // States stand as [own][H][examples][state], so that the heads of one direction are together.
 typedef struct {
     double *states;   // states, then adjoints of states
+    double *aside;    // [H][examples][state] of the segment that a window's scan leaves last
     rfa_real *dtotal; // [H][examples][state] adjoint of the total
     rfa_real *dgate;  // [H][rows] gradient before the gate's sigmoid
 } rfa_linear_scratch;
 
 typedef struct {
-    rfa_real *total;                   // bidirectional: [H][examples][state]
-    double *before;                    // causal: as states
+    // Kept: they crossed the ranks.
+    rfa_real *total;    // bidirectional: [H][examples][state]
+    double *before;     // causal: as states
+    double *statistics; // oprf: [own][H][examples][rfa_oprf_statistics_size]
+    double *carry;      // [H][examples][state] between windows: states, then adjoints
+    // The rest.
     double *scale;                     // causal: [H][rows] rfa_reading.scale
     rfa_real *decay, *input;           // gate: [H][rows] log g, log (1 - g)
-    double *statistics;                // oprf: [own][H][examples][rfa_oprf_statistics_size]
     const rfa_real *w[RFA_MOST_HEADS]; // [H] projections of this pass
     rfa_real *own_w;                   // [H][D][d] where they are learned
     rfa_real *w_squares;               // [H][D] of oprf
     rfa_real *sigma;                   // [H][d] where it is no parameter
-    // Stateful use of causal forward heads, in the layout of total; borrowed, NULL: none.
-    const double *carry_in;
-    double *carry_out;
 } rfa_linear_saved;
 
 // Tensors, in order; absent ones are -1.
@@ -63,6 +64,13 @@ void rfa_linear_init(rfa_real *values,
                      rfa_real *work);
 ptrdiff_t rfa_linear_init_work(const rfa_attention_options *options);
 void rfa_linear_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan);
+double *
+rfa_linear_carve_carry(rfa_arena *arena, const rfa_attention *attention, const rfa_plan *plan);
+void rfa_linear_carve_kept(rfa_attention_saved *saved,
+                           rfa_arena *arena,
+                           const rfa_attention *attention,
+                           const rfa_plan *plan,
+                           double *carry);
 void rfa_linear_carve_saved(rfa_attention_saved *saved,
                             rfa_arena *arena,
                             const rfa_attention *attention,
@@ -71,6 +79,24 @@ ptrdiff_t rfa_linear_layer_work(const rfa_attention *attention, const rfa_plan *
 void rfa_linear_begin(const rfa_attention *attention, rfa_attention_saved *saved, rfa_real *work);
 double
 rfa_linear_flops(const rfa_attention_options *options, ptrdiff_t n, ptrdiff_t read, bool backward);
+
+// One segment's states, [H][examples][state].
+ptrdiff_t rfa_linear_row_size(const rfa_attention *attention, const rfa_plan *plan);
+
+// Around the exchange of a window's states, or of their adjoints when backward: before it, what
+// enters the window joins the segment that the scan comes to first; after it, what leaves the
+// window is handed to the rank at which it enters the next one. One message a window. Called on all
+// ranks of the sequence.
+void rfa_linear_carry_in(const rfa_attention *attention,
+                         const rfa_attention_saved *saved,
+                         const rfa_plan *plan,
+                         double *states,
+                         bool backward);
+void rfa_linear_carry_out(rfa_attention *attention,
+                          const rfa_attention_saved *saved,
+                          const rfa_plan *plan,
+                          double *states,
+                          bool backward);
 
 // Gradients of a head's map as the tensors hold them: what a leaf's pass adds to sigma [d] and w
 // [D][d], which rfa_linear_gradient_begin clears in work, goes to dparameters.

@@ -150,11 +150,14 @@ ptrdiff_t rfa_linear_state_numbers(const rfa_attention_options *options)
 void rfa_linear_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan *plan)
 {
     const rfa_attention_options *o = &attention->options;
-    const ptrdiff_t size = o->heads * plan->examples * rfa_linear_state_numbers(o);
+    const ptrdiff_t size = rfa_linear_row_size(attention, plan);
     rfa_linear_scratch *scratch = rfa_carve(arena, 1, sizeof *scratch);
     rfa_linear_scratch arrays = {.states = rfa_carve(arena, plan->own * size, sizeof(double))};
     if (!o->causal) {
         arrays.dtotal = rfa_carve(arena, size, sizeof(rfa_real));
+    }
+    if (plan->follows || plan->is_followed) {
+        arrays.aside = rfa_carve(arena, size, sizeof(double));
     }
     if (o->gate == RFA_GATE_LEARNED) {
         arrays.dgate = rfa_carve(arena, o->heads * plan->rows, sizeof(rfa_real));
@@ -165,6 +168,44 @@ void rfa_linear_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan
     attention->scratch = scratch;
 }
 
+ptrdiff_t rfa_linear_row_size(const rfa_attention *attention, const rfa_plan *plan)
+{
+    const rfa_attention_options *o = &attention->options;
+    return o->heads * plan->examples * rfa_linear_state_numbers(o);
+}
+
+double *
+rfa_linear_carve_carry(rfa_arena *arena, const rfa_attention *attention, const rfa_plan *plan)
+{
+    return rfa_carve(arena, rfa_linear_row_size(attention, plan), sizeof(double));
+}
+
+void rfa_linear_carve_kept(rfa_attention_saved *saved,
+                           rfa_arena *arena,
+                           const rfa_attention *attention,
+                           const rfa_plan *plan,
+                           double *carry)
+{
+    const rfa_attention_options *o = &attention->options;
+    const ptrdiff_t size = rfa_linear_row_size(attention, plan);
+    rfa_linear_saved *own = rfa_carve(arena, 1, sizeof *own);
+    rfa_linear_saved arrays = {.carry = carry};
+    if (o->causal) {
+        arrays.before = rfa_carve(arena, plan->own * size, sizeof(double));
+    } else {
+        arrays.total = rfa_carve(arena, size, sizeof(rfa_real));
+    }
+    if (is_oprf(o)) {
+        const ptrdiff_t statistics = rfa_oprf_statistics_size(rfa_head_width(o));
+        arrays.statistics =
+            rfa_carve(arena, plan->own * o->heads * plan->examples * statistics, sizeof(double));
+    }
+    if (own) {
+        *own = arrays;
+    }
+    saved->own = own;
+}
+
 void rfa_linear_carve_saved(rfa_attention_saved *saved,
                             rfa_arena *arena,
                             const rfa_attention *attention,
@@ -172,15 +213,10 @@ void rfa_linear_carve_saved(rfa_attention_saved *saved,
 {
     const rfa_attention_options *o = &attention->options;
     const ptrdiff_t H = o->heads, D = o->projections, d = rfa_head_width(o);
-    const ptrdiff_t size = H * plan->examples * rfa_linear_state_numbers(o);
     const size_t real = sizeof(rfa_real);
-    rfa_linear_saved *own = rfa_carve(arena, 1, sizeof *own);
-    rfa_linear_saved arrays = {0};
+    rfa_linear_saved *own = saved->own, arrays = own ? *own : (rfa_linear_saved){0};
     if (o->causal) {
-        arrays.before = rfa_carve(arena, plan->own * size, sizeof(double));
         arrays.scale = rfa_carve(arena, H * plan->rows, sizeof(double));
-    } else {
-        arrays.total = rfa_carve(arena, size, real);
     }
     if (o->gate != RFA_GATE_NONE) {
         arrays.decay = rfa_carve(arena, H * plan->rows, real);
@@ -190,10 +226,7 @@ void rfa_linear_carve_saved(rfa_attention_saved *saved,
         arrays.own_w = rfa_carve(arena, H * D * d, real);
     }
     if (is_oprf(o)) {
-        const ptrdiff_t statistics = rfa_oprf_statistics_size(d);
         arrays.w_squares = rfa_carve(arena, H * D, real);
-        arrays.statistics =
-            rfa_carve(arena, plan->own * H * plan->examples * statistics, sizeof(double));
     }
     if (o->kind == RFA_ATTENTION_RFA && o->bandwidth_kind != RFA_BANDWIDTH_LEARNED) {
         arrays.sigma = rfa_carve(arena, H * d, real);
@@ -201,7 +234,6 @@ void rfa_linear_carve_saved(rfa_attention_saved *saved,
     if (own) {
         *own = arrays;
     }
-    saved->own = own;
 }
 
 ptrdiff_t rfa_linear_layer_work(const rfa_attention *attention, const rfa_plan *plan)

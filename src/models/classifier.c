@@ -156,6 +156,7 @@ void rfa_classifier_destroy(rfa_classifier **out)
         rfa_exact_sum_destroy(&model->scratch[t].sum);
     }
     rfa_free(model->arena.base);
+    rfa_free(model->kept.base);
     rfa_free(model->works);
     rfa_free(model->scratch);
     rfa_attention_destroy(&model->attention);
@@ -191,32 +192,62 @@ static void carve_scratch(rfa_classifier *model, rfa_arena *arena)
     }
 }
 
+static void carve_block(rfa_classifier *model, rfa_arena *arena, ptrdiff_t layer)
+{
+    const rfa_classifier_options *o = &model->options;
+    const ptrdiff_t rows = model->plan.rows;
+    const size_t size = sizeof(rfa_real);
+    rfa_block_saved *block = &model->block[layer];
+    block->stats1 = rfa_carve(arena, rows * 2, size);
+    rfa_attention_carve_saved(&block->attention, arena, &model->attention, &model->plan);
+    block->middle = rfa_carve(arena, rows * o->width, size);
+    block->stats2 = rfa_carve(arena, rows * 2, size);
+    block->u = rfa_carve(arena, rows * o->feed_forward, size);
+}
+
 static void carve(rfa_classifier *model, rfa_arena *arena)
 {
     const rfa_classifier_options *o = &model->options;
-    const ptrdiff_t rows = model->plan.rows, examples = model->plan.examples;
+    const ptrdiff_t rows = model->plan.rows;
     const size_t size = sizeof(rfa_real);
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
-        rfa_block_saved *block = &model->block[layer];
-        block->x = rfa_carve(arena, rows * o->width, size);
-        block->stats1 = rfa_carve(arena, rows * 2, size);
-        rfa_attention_carve_saved(&block->attention, arena, &model->attention, &model->plan);
-        block->middle = rfa_carve(arena, rows * o->width, size);
-        block->stats2 = rfa_carve(arena, rows * 2, size);
-        block->u = rfa_carve(arena, rows * o->feed_forward, size);
+        model->block[layer].x = rfa_carve(arena, rows * o->width, size);
+    }
+    const size_t shared = arena->used;
+    for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+        arena->used = o->recompute ? shared : arena->used;
+        carve_block(model, arena, layer);
     }
     rfa_attention_carve(&model->attention, arena, &model->plan);
     model->x = rfa_carve(arena, rows * o->width, size);
     model->stats = rfa_carve(arena, rows * 2, size);
+    model->dx = rfa_carve(arena, rows * o->width, size);
+    model->dout = rfa_carve(arena, rows * o->width, size);
+    model->dqkv = rfa_carve(arena, rows * 3 * o->width, size);
+    carve_scratch(model, arena);
+}
+
+// For all windows up to and with window: its arrays are those that the layers then point to.
+static void carve_kept(rfa_classifier *model, rfa_arena *arena, int window, bool carried)
+{
+    const rfa_classifier_options *o = &model->options;
+    const ptrdiff_t examples = model->plan.examples;
+    const size_t size = sizeof(rfa_real);
+    double *carry[RFA_MOST_LAYERS] = {NULL};
     model->pooled_parts = rfa_carve(arena, model->plan.own * examples * o->width, sizeof(double));
     model->pooled = rfa_carve(arena, examples * o->width, size);
     model->hidden = rfa_carve(arena, examples * o->head, size);
     model->logits = rfa_carve(arena, examples * o->classes, size);
     model->dpooled = rfa_carve(arena, examples * o->width, size);
-    model->dx = rfa_carve(arena, rows * o->width, size);
-    model->dout = rfa_carve(arena, rows * o->width, size);
-    model->dqkv = rfa_carve(arena, rows * 3 * o->width, size);
-    carve_scratch(model, arena);
+    for (ptrdiff_t layer = 0; carried && layer < o->layers; layer++) {
+        carry[layer] = rfa_attention_carve_carry(arena, &model->attention, &model->plan);
+    }
+    for (int w = 0; w <= window; w++) {
+        for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
+            rfa_attention_carve_kept(&model->block[layer].attention, arena, &model->attention,
+                                     &model->plan, carry[layer]);
+        }
+    }
 }
 
 // Rows of the longest segment and of all segments of the longest example, on any rank.
@@ -234,30 +265,49 @@ static void plan_extent(rfa_plan *plan, int segments)
     }
 }
 
+// Makes room for what was measured, and begins to carve.
+static rfa_status
+make_room(rfa_arena *arena, size_t *capacity, const rfa_arena *measured, const char *what)
+{
+    if (measured->used > *capacity) {
+        rfa_free(arena->base);
+        arena->base = NULL;
+        *capacity = 0;
+        RFA_TRY(rfa_alloc(&arena->base, (ptrdiff_t)measured->used, 1, what));
+        *capacity = measured->used;
+    }
+    arena->used = 0;
+    return RFA_OK;
+}
+
 rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
 {
+    const bool carried = batch->windows > 1;
     model->plan = (rfa_plan){
         .examples = batch->examples,
         .own = batch->own,
         .leaves = batch->leaves,
-        .lengths = batch->length,
+        .lengths = batch->present,
         .mask = batch->mask,
         .rows = batch->rows,
         .first = batch->first,
         .longest_leaf = RFA_ROWS,
         .longest_example = RFA_ROWS,
+        .follows = batch->window > 0,
+        .is_followed = batch->window + 1 < batch->windows,
+        .cut = model->options.carry == RFA_CARRY_DETACH,
     };
     plan_extent(&model->plan, model->options.segments);
+    if (batch->window == 0) {
+        rfa_arena measure = {0};
+        carve_kept(model, &measure, batch->windows - 1, carried);
+        RFA_TRY(make_room(&model->kept, &model->kept_capacity, &measure, "states"));
+    }
+    model->kept.used = 0;
+    carve_kept(model, &model->kept, batch->window, carried);
     rfa_arena measure = {0};
     carve(model, &measure);
-    if (measure.used > model->arena_capacity) {
-        rfa_free(model->arena.base);
-        model->arena.base = NULL;
-        model->arena_capacity = 0;
-        RFA_TRY(rfa_alloc(&model->arena.base, (ptrdiff_t)measure.used, 1, "activations"));
-        model->arena_capacity = measure.used;
-    }
-    model->arena.used = 0;
+    RFA_TRY(make_room(&model->arena, &model->arena_capacity, &measure, "activations"));
     carve(model, &model->arena);
     return RFA_OK;
 }

@@ -18,6 +18,8 @@ typedef struct {
     rfa_attention_options
         attention; // its layers, width, heads, segments and seed are set from here
     int segments;  // G
+    rfa_carry carry;
+    bool recompute; // keep only the blocks' inputs for the backward, and run each block once more
     uint64_t seed;
 } rfa_classifier_options;
 
@@ -37,8 +39,10 @@ rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned 
 const rfa_pool *rfa_classifier_pool(const rfa_classifier *model);
 
 // Logits [examples][classes] of a batch, on every rank of the sequence. training: step step >= 1,
-// with dropout, noise and that step's projections; else an evaluation after step step. Collective
-// over sequence.
+// with dropout, noise and that step's projections; else an evaluation after step step. A batch in
+// windows comes window after window, the logits with the last one; memory is that of one window,
+// and the states of all heads at each segment's begin, 8 B L H (2 + F (d + 1)) bytes. Causal linear
+// attention alone. Collective over sequence.
 RFA_NODISCARD rfa_status rfa_classifier_forward(rfa_classifier *model,
                                                 const rfa_batch *batch,
                                                 int64_t step,
@@ -46,7 +50,10 @@ RFA_NODISCARD rfa_status rfa_classifier_forward(rfa_classifier *model,
 const rfa_real *rfa_classifier_logits(const rfa_classifier *model);
 
 // Adds the gradients for dlogits [examples][classes] to the model's exact sums; after the forward
-// of the same batch. Collective over sequence.
+// of the same batch, and in windows: from the last one, which is still loaded, back to the first.
+// Each but the last is computed once more from the states that enter it, so a step costs about 4/3;
+// the gradient is the exact one of the whole sequence, as adjoints of states go back from window to
+// window (or carry is detached). Collective over sequence.
 RFA_NODISCARD rfa_status rfa_classifier_backward(rfa_classifier *model,
                                                  const rfa_batch *batch,
                                                  const rfa_real *dlogits);

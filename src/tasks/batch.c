@@ -42,29 +42,30 @@ int64_t rfa_sampler_at(rfa_sampler *sampler, int64_t index)
     return sampler->order[index % sampler->examples];
 }
 
-rfa_status rfa_batch_create(
-    rfa_batch *batch, int capacity, int segments, int parts, int part, ptrdiff_t max_length)
+rfa_status rfa_batch_create(rfa_batch *batch,
+                            int capacity,
+                            int segments,
+                            int parts,
+                            int part,
+                            ptrdiff_t max_length,
+                            ptrdiff_t span)
 {
+    RFA_ASSERT(span % RFA_ROWS == 0);
     *batch = (rfa_batch){
         .capacity = capacity,
         .segments = segments,
         .parts = parts,
         .part = part,
         .max_length = max_length,
+        .span = span,
         .own = rfa_part_begin(segments, parts, part + 1) - rfa_part_begin(segments, parts, part),
     };
-    rfa_status status = rfa_alloc(&batch->id, capacity, sizeof *batch->id, "batch");
-    if (status == RFA_OK) {
-        status = rfa_alloc(&batch->label, capacity, sizeof *batch->label, "batch");
-    }
-    if (status == RFA_OK) {
-        status = rfa_alloc(&batch->length, capacity, sizeof *batch->length, "batch");
-    }
-    if (status == RFA_OK) {
-        status = rfa_alloc(&batch->leaves, (ptrdiff_t)capacity * batch->own, sizeof *batch->leaves,
-                           "batch");
-    }
-    return status;
+    RFA_TRY(rfa_alloc(&batch->id, capacity, sizeof *batch->id, "batch"));
+    RFA_TRY(rfa_alloc(&batch->label, capacity, sizeof *batch->label, "batch"));
+    RFA_TRY(rfa_alloc(&batch->length, capacity, sizeof *batch->length, "batch"));
+    RFA_TRY(rfa_alloc(&batch->present, capacity, sizeof *batch->present, "batch"));
+    return rfa_alloc(&batch->leaves, (ptrdiff_t)capacity * batch->own, sizeof *batch->leaves,
+                     "batch");
 }
 
 void rfa_batch_destroy(rfa_batch *batch)
@@ -72,6 +73,7 @@ void rfa_batch_destroy(rfa_batch *batch)
     rfa_free(batch->id);
     rfa_free(batch->label);
     rfa_free(batch->length);
+    rfa_free(batch->present);
     rfa_free(batch->leaves);
     rfa_free(batch->ids);
     rfa_free(batch->mask);
@@ -94,33 +96,55 @@ static rfa_status reserve_rows(rfa_batch *batch)
     return RFA_OK;
 }
 
+int rfa_batch_windows(const rfa_batch *batch, ptrdiff_t length)
+{
+    const ptrdiff_t cut = length < batch->max_length ? length : batch->max_length;
+    return batch->span > 0 && cut > 0 ? (int)((cut + batch->span - 1) / batch->span) : 1;
+}
+
+rfa_status rfa_batch_lay_out(rfa_batch *batch, int n, int first, int window, int windows)
+{
+    RFA_ASSERT(n <= batch->capacity && window < windows);
+    const ptrdiff_t begin = window * batch->span;
+    batch->examples = n;
+    batch->first = first;
+    batch->window = window;
+    batch->windows = windows;
+    batch->leaf_count = n * batch->own;
+    batch->tokens = 0;
+    for (int e = 0; e < n; e++) {
+        const ptrdiff_t left = batch->length[e] > begin ? batch->length[e] - begin : 0;
+        batch->present[e] = batch->span > 0 && batch->span < left ? batch->span : left;
+    }
+    batch->rows = rfa_leaves_fill(batch->leaves, batch->present, n, batch->segments, batch->parts,
+                                  batch->part);
+    RFA_TRY(reserve_rows(batch));
+    for (int l = 0; l < batch->leaf_count; l++) {
+        rfa_leaf *leaf = &batch->leaves[l];
+        leaf->begin += begin;
+        batch->tokens += leaf->tokens;
+        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
+            batch->mask[leaf->row0 + t] = t < leaf->tokens;
+        }
+    }
+    return RFA_OK;
+}
+
 rfa_status rfa_batch_load(rfa_batch *batch,
                           rfa_dataset *dataset,
                           const rfa_comm *all,
                           const int64_t *id,
                           int n,
-                          int first)
+                          int first,
+                          int window,
+                          int windows)
 {
-    RFA_ASSERT(n <= batch->capacity);
-    batch->examples = n;
-    batch->first = first;
-    batch->leaf_count = n * batch->own;
-    batch->tokens = 0;
     for (int e = 0; e < n; e++) {
         const ptrdiff_t length = rfa_dataset_length(dataset, id[e]);
         batch->id[e] = id[e];
         batch->label[e] = rfa_dataset_label(dataset, id[e]);
         batch->length[e] = length < batch->max_length ? length : batch->max_length;
     }
-    batch->rows = rfa_leaves_fill(batch->leaves, batch->length, n, batch->segments, batch->parts,
-                                  batch->part);
-    RFA_TRY(rfa_agree(all, reserve_rows(batch)));
-    for (int l = 0; l < batch->leaf_count; l++) {
-        const rfa_leaf *leaf = &batch->leaves[l];
-        batch->tokens += leaf->tokens;
-        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
-            batch->mask[leaf->row0 + t] = t < leaf->tokens;
-        }
-    }
+    RFA_TRY(rfa_agree(all, rfa_batch_lay_out(batch, n, first, window, windows)));
     return rfa_dataset_read(dataset, batch->ids, batch->id, batch->leaves, batch->leaf_count);
 }

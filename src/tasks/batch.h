@@ -1,5 +1,6 @@
 // Batches: batch k of a run is a function of (seed, k), never of the rank count. A data group takes
-// a contiguous share of its examples, a rank its own segments of these.
+// a contiguous share of its examples, a rank its own segments of these. Long examples come window
+// after window: window w holds tokens [w span, (w + 1) span) of each, cut into segments by itself.
 #ifndef RFA_TASKS_BATCH_H
 #define RFA_TASKS_BATCH_H
 
@@ -27,35 +28,53 @@ static inline int64_t rfa_share(int64_t n, int d, int D)
     return n * d / D;
 }
 
-// A few examples of one data group, and this rank's tokens of them.
+// A few examples of one data group, and this rank's tokens of one window of them.
 typedef struct {
     int examples;        // of this pass, may be 0
+    int window, windows; // which of how many
     int first;           // index of the first one in the whole batch: the key of its dropout
     int64_t *id;         // [capacity] index in the data set
     int *label;          // [capacity]
     ptrdiff_t *length;   // [capacity] tokens, cut at max_length
-    rfa_leaf *leaves;    // [examples * own]
+    ptrdiff_t *present;  // [capacity] tokens in the window; length where there is one window
+    rfa_leaf *leaves;    // [examples * own], begin: in the whole example
     int own, leaf_count; // segments of this rank; examples * own
     ptrdiff_t rows;      // of this rank
-    ptrdiff_t tokens;    // valid, of this rank
+    ptrdiff_t tokens;    // valid, of this rank and window
     uint16_t *ids;       // [rows]
     rfa_real *mask;      // [rows] 1 for a token, 0 for padding
     int segments, parts, part, capacity;
-    ptrdiff_t row_capacity, max_length;
+    ptrdiff_t row_capacity, max_length, span;
 } rfa_batch;
 
-// For passes of up to capacity examples, cut into segments; this rank is part of parts. Local.
-RFA_NODISCARD rfa_status rfa_batch_create(
-    rfa_batch *batch, int capacity, int segments, int parts, int part, ptrdiff_t max_length);
+// For passes of up to capacity examples, in windows of span tokens (a multiple of RFA_ROWS; 0: one
+// window for all), cut into segments; this rank is part of parts. Local.
+RFA_NODISCARD rfa_status rfa_batch_create(rfa_batch *batch,
+                                          int capacity,
+                                          int segments,
+                                          int parts,
+                                          int part,
+                                          ptrdiff_t max_length,
+                                          ptrdiff_t span);
 void rfa_batch_destroy(rfa_batch *batch); // idempotent
 
-// Loads examples id[0..n) whose first one is number first of the whole batch. Collective over the
-// data set's ranks (n may differ, also 0).
+// Windows of an example of length tokens, 1 or more. Local.
+int rfa_batch_windows(const rfa_batch *batch, ptrdiff_t length);
+
+// Lays out window of windows of n examples, whose label and length are set and whose first one is
+// number first of the whole batch: everything but the ids. Errors: RFA_ERR_MEMORY. Local.
+RFA_NODISCARD rfa_status
+rfa_batch_lay_out(rfa_batch *batch, int n, int first, int window, int windows);
+
+// The same for examples id[0..n), with their ids. Collective over the data set's ranks (n may
+// differ, also 0).
 RFA_NODISCARD rfa_status rfa_batch_load(rfa_batch *batch,
                                         rfa_dataset *dataset,
                                         const rfa_comm *all,
                                         const int64_t *id,
                                         int n,
-                                        int first);
+                                        int first,
+                                        int window,
+                                        int windows);
 
 #endif

@@ -145,13 +145,11 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     const double start = rfa_now(), waited = exchange_wait(session);
     choose_batch(training, step);
     for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
-        RFA_TRY(rfa_session_load(session, session->data, training->id, n, pass));
-        RFA_TRY(
-            rfa_agree(all, rfa_classifier_forward(session->model, &session->batch, step, true)));
+        RFA_TRY(rfa_session_forward(session, session->data, training->id, n, pass, true));
         rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
         inject_faults(training);
-        RFA_TRY(rfa_agree(
-            all, rfa_classifier_backward(session->model, &session->batch, training->dlogits)));
+        RFA_TRY(
+            rfa_session_backward(session, session->data, training->id, n, pass, training->dlogits));
     }
     rfa_tally_reduce(&training->tally, session, score);
     RFA_TRY(rfa_classifier_gradients(session->model, training->gradient, all));

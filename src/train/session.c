@@ -109,6 +109,8 @@ static rfa_status create_model(rfa_session *session)
         .dropout = config->model.dropout,
         .attention = attention_options(config),
         .segments = (int)config->parallel.segments,
+        .carry = (rfa_carry)config->train.carry,
+        .recompute = config->train.recompute,
         .seed = (uint64_t)config->train.seed,
     };
     return rfa_classifier_create(&session->model, &options, &session->grid.sequence,
@@ -152,7 +154,8 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
     RFA_TRY(rfa_agree(
         all, rfa_batch_create(&session->batch, (int)(micro > 0 && micro < share ? micro : share),
                               (int)config->parallel.segments, session->grid.sequence.size,
-                              session->grid.sequence.rank, config->data.max_length)));
+                              session->grid.sequence.rank, config->data.max_length,
+                              config->train.window)));
     session->ceiling = measure_ceiling(all);
     return RFA_OK;
 }
@@ -251,8 +254,25 @@ double rfa_session_flops(const rfa_session *session, const int64_t *id, int64_t 
     return flops;
 }
 
-rfa_status
-rfa_session_load(rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass)
+// How many windows a pass has: enough for the longest example of all groups.
+static int
+window_count(const rfa_session *session, const rfa_dataset *data, const int64_t *id, int64_t n)
+{
+    int windows = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int own = rfa_batch_windows(&session->batch, rfa_dataset_length(data, id[i]));
+        windows = own > windows ? own : windows;
+    }
+    return windows;
+}
+
+static rfa_status load(rfa_session *session,
+                       rfa_dataset *data,
+                       const int64_t *id,
+                       int64_t n,
+                       int pass,
+                       int window,
+                       int windows)
 {
     const int group = session->grid.data.rank, groups = session->grid.data.size;
     const int64_t begin = rfa_share(n, group, groups), end = rfa_share(n, group + 1, groups);
@@ -260,7 +280,40 @@ rfa_session_load(rfa_session *session, rfa_dataset *data, const int64_t *id, int
     const int64_t left = end > first ? end - first : 0;
     const int count = (int)(left < session->batch.capacity ? left : session->batch.capacity);
     return rfa_batch_load(&session->batch, data, &session->grid.all, count > 0 ? id + first : id,
-                          count, (int)first);
+                          count, (int)first, window, windows);
+}
+
+rfa_status rfa_session_forward(
+    rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass, bool training)
+{
+    const int windows = window_count(session, data, id, n);
+    const int64_t step = session->step + training;
+    session->tokens = 0;
+    for (int window = 0; window < windows; window++) {
+        RFA_TRY(load(session, data, id, n, pass, window, windows));
+        session->tokens += session->batch.tokens;
+        RFA_TRY(rfa_agree(&session->grid.all,
+                          rfa_classifier_forward(session->model, &session->batch, step, training)));
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_session_backward(rfa_session *session,
+                                rfa_dataset *data,
+                                const int64_t *id,
+                                int64_t n,
+                                int pass,
+                                const rfa_real *dlogits)
+{
+    const int windows = session->batch.windows;
+    for (int window = windows - 1; window >= 0; window--) {
+        if (window + 1 < windows) {
+            RFA_TRY(load(session, data, id, n, pass, window, windows));
+        }
+        RFA_TRY(rfa_agree(&session->grid.all,
+                          rfa_classifier_backward(session->model, &session->batch, dlogits)));
+    }
+    return RFA_OK;
 }
 
 void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogits, double scale)
@@ -282,7 +335,7 @@ void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogi
             }
         }
     }
-    tally->counts[RFA_TALLY_TOKENS] += batch->tokens;
+    tally->counts[RFA_TALLY_TOKENS] += session->tokens;
     tally->counts[RFA_TALLY_GUARDS] += rfa_classifier_guards(session->model);
 }
 
@@ -321,10 +374,7 @@ evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *t
             id[i] = at + i;
         }
         for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
-            RFA_TRY(rfa_session_load(session, data, id, n, pass));
-            RFA_TRY(rfa_agree(
-                &session->grid.all,
-                rfa_classifier_forward(session->model, &session->batch, session->step, false)));
+            RFA_TRY(rfa_session_forward(session, data, id, n, pass, false));
             rfa_tally_add(tally, session, NULL, 0);
         }
         if (rfa_now() - start > 2) {

@@ -14,6 +14,7 @@ typedef struct {
     rfa_dataset *data; // split of training, or of evaluation
     rfa_classifier *model;
     rfa_batch batch;
+    ptrdiff_t tokens;  // valid, of this rank, in the windows of the last forward
     int64_t step;      // optimiser steps that the parameters have had
     double ceiling;    // measured sgemm rate of all ranks and threads together, flops/s
     bool reproducible; // bits don't depend on the rank count
@@ -38,8 +39,18 @@ RFA_NODISCARD rfa_status rfa_session_check_ranks(const rfa_session *session, int
 // Examples id[0..n) of a batch are dealt to the data groups and walked in passes of at most
 // batch.capacity examples. All groups make the same number of passes, also empty ones.
 int rfa_session_passes(const rfa_session *session, int64_t n);
-RFA_NODISCARD rfa_status rfa_session_load(
-    rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass); // Collective
+
+// Loads a pass of examples, window by window, and runs the model's forward. training: of the step
+// after session->step. Errors agreed. Collective.
+RFA_NODISCARD rfa_status rfa_session_forward(
+    rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass, bool training);
+// Its backward, from dlogits [examples][classes]. Errors agreed. Collective.
+RFA_NODISCARD rfa_status rfa_session_backward(rfa_session *session,
+                                              rfa_dataset *data,
+                                              const int64_t *id,
+                                              int64_t n,
+                                              int pass,
+                                              const rfa_real *dlogits);
 
 // Model flops of a training step on examples id[0..n), forward and backward, of valid tokens.
 // Local.

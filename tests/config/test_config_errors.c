@@ -235,6 +235,16 @@ static const error_case check_errors[] = {
     {"parallel: {sequence: 9}", "parallel.sequence (9) exceeds parallel.segments (8)"},
     {"parallel: {segments: 4096}\ntrain: {batch: 257}",
      "train.batch (257) * parallel.segments (4096) exceeds 349525"},
+    {"data: {max_length: 67108864}\nmodel: {pooling: mean}\nattention: {causal: true}\n"
+     "train: {window: 1024, batch: 1}",
+     "train.batch (1) * parallel.segments (8) * windows (65536) exceeds 349525"},
+    {"train: {window: 40}", "train.window (40) must be a multiple of 16"},
+    {"attention: {kind: softmax}\ntrain: {window: 64}", "train.window with attention.kind softmax"},
+    {"train: {window: 64}", "train.window needs attention.causal: true"},
+    {"attention: {causal: true, direction: both}\ntrain: {window: 64}",
+     "train.window needs attention.causal: true and attention.direction: forward"},
+    {"model: {pooling: last}\nattention: {causal: true, direction: reverse}",
+     "model.pooling last with attention.direction reverse"},
 };
 
 static void test_check(void **state)

@@ -111,11 +111,13 @@ layer_create(layer *l, const rfa_attention_options *options, const ptrdiff_t *le
     l->parameters = test_reals(l->attention.parameters + 1);
     l->saved.parameters = l->parameters;
     rfa_arena arena = {0};
+    rfa_attention_carve_kept(&l->saved, &arena, &l->attention, &l->plan, NULL);
     rfa_attention_carve_saved(&l->saved, &arena, &l->attention, &l->plan);
     rfa_attention_carve(&l->attention, &arena, &l->plan);
     check_ok(rfa_alloc(&l->memory, (ptrdiff_t)arena.used, 1, "layer"));
     memset(l->memory, 0xFF, arena.used); // NaN: nothing is used before it is written
     arena = (rfa_arena){.base = l->memory};
+    rfa_attention_carve_kept(&l->saved, &arena, &l->attention, &l->plan, NULL);
     rfa_attention_carve_saved(&l->saved, &arena, &l->attention, &l->plan);
     rfa_attention_carve(&l->attention, &arena, &l->plan);
     l->work = test_reals(rfa_attention_work(&l->attention, &l->plan));

@@ -61,6 +61,7 @@ static void lay_out(side *s, const cross *c, const ptrdiff_t *lengths, ptrdiff_t
 
 static void carve(cross *c, rfa_arena *arena)
 {
+    rfa_attention_carve_kept(&c->saved, arena, &c->attention, &c->target.plan, NULL);
     rfa_attention_carve_saved(&c->saved, arena, &c->attention, &c->target.plan);
     rfa_attention_carve(&c->attention, arena, &c->target.plan);
 }

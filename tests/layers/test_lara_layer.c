@@ -185,10 +185,12 @@ static void layer_create(layer *x, const rfa_attention_options *options)
                          .first = FIRST};
     rfa_arena arena = {.base = NULL};
     rfa_attention_carve(&x->attention, &arena, &x->plan);
+    rfa_attention_carve_kept(&x->saved, &arena, &x->attention, &x->plan, NULL);
     rfa_attention_carve_saved(&x->saved, &arena, &x->attention, &x->plan);
     check_ok(rfa_alloc(&x->block, (ptrdiff_t)arena.used, 1, "layer"));
     arena = (rfa_arena){.base = x->block};
     rfa_attention_carve(&x->attention, &arena, &x->plan);
+    rfa_attention_carve_kept(&x->saved, &arena, &x->attention, &x->plan, NULL);
     rfa_attention_carve_saved(&x->saved, &arena, &x->attention, &x->plan);
     x->work = test_reals(rfa_attention_work(&x->attention, &x->plan));
     x->parameters = test_reals(x->attention.parameters + 1);

@@ -32,10 +32,10 @@ static double slope(world *w, const rfa_parameter *p, const rfa_real *direction,
     return (8 * near - far) / (12 * h);
 }
 
-static void check_model(const char *name, const rfa_classifier_options *options)
+static void check_model(const char *name, const rfa_classifier_options *options, ptrdiff_t span)
 {
     world w;
-    world_create(&w, test_world.comm, options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES);
+    world_create_windows(&w, test_world.comm, options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES, span);
     // Away from the initial values, where biases and shifts are alike for all channels.
     const rfa_parameters *table = rfa_classifier_table(w.model);
     rfa_real *noise = test_reals(table->size);
@@ -80,7 +80,7 @@ static void every_kind_has_the_slopes_of_its_loss(void **state)
     for (const world_variant *variant = world_variants(); variant->name; variant++) {
         const rfa_classifier_options options = world_variant_options(variant);
         if (options.attention.map != RFA_MAP_OPRF) { // its shape is a constant to the backward
-            check_model(variant->name, &options);
+            check_model(variant->name, &options, 0);
         }
     }
 }
@@ -90,11 +90,15 @@ static void other_parts_have_them_too(void **state)
     (void)state;
     rfa_classifier_options options = world_options(RFA_ATTENTION_RFA, false, RFA_POOLING_MEAN);
     options.positions = RFA_POSITIONS_SINUSOIDAL;
-    check_model("mean, sinusoids", &options);
+    check_model("mean, sinusoids", &options, 0);
     options = world_options(RFA_ATTENTION_RFA, true, RFA_POOLING_MEAN);
     options.positions = RFA_POSITIONS_NONE;
     options.dropout = 0;
-    check_model("no positions, no dropout", &options);
+    check_model("no positions, no dropout", &options, 0);
+    options = world_options(RFA_ATTENTION_RFA, true, RFA_POOLING_LAST);
+    options.attention.gate = RFA_GATE_LEARNED;
+    check_model("last token", &options, 0);
+    check_model("last token, windows", &options, 48);
 }
 
 int main(void)

@@ -127,30 +127,41 @@ rfa_classifier_options world_variant_options(const world_variant *variant)
     return options;
 }
 
+// Lays out a window; tokens are functions of example and position.
+static void show(world *w, int examples, int window, int windows)
+{
+    rfa_batch *batch = &w->batch;
+    check_ok(rfa_batch_lay_out(batch, examples, 0, window, windows));
+    for (int l = 0; l < batch->leaf_count; l++) {
+        const rfa_leaf *leaf = &batch->leaves[l];
+        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
+            const ptrdiff_t at = leaf->begin + t;
+            const bool valid = t < leaf->tokens;
+            batch->ids[leaf->row0 + t] =
+                (uint16_t)(valid ? 1 + (at * at + 7 * leaf->example) % (WORLD_VOCABULARY - 1) : 0);
+            if (valid && w->early > 0) {
+                const bool last = at + 1 == batch->length[leaf->example];
+                const int between = 1 + (int)(at % 2);
+                batch->ids[leaf->row0 + t] = (uint16_t)(at == 0 ? w->early
+                                                        : last  ? w->late
+                                                                : between);
+            }
+        }
+    }
+}
+
 void world_load(world *w, const ptrdiff_t *lengths, int examples)
 {
     rfa_batch *batch = &w->batch;
-    batch->examples = examples;
-    batch->leaf_count = examples * batch->own;
-    batch->tokens = 0;
+    int windows = 1;
     for (int e = 0; e < examples; e++) {
+        const int own = rfa_batch_windows(batch, lengths[e]);
+        windows = own > windows ? own : windows;
         batch->id[e] = e;
         batch->label[e] = (3 * e + 1) % WORLD_CLASSES;
         batch->length[e] = lengths[e];
     }
-    batch->rows = rfa_leaves_fill(batch->leaves, batch->length, examples, batch->segments,
-                                  batch->parts, batch->part);
-    for (int l = 0; l < batch->leaf_count; l++) {
-        const rfa_leaf *leaf = &batch->leaves[l];
-        batch->tokens += leaf->tokens;
-        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
-            const ptrdiff_t at = leaf->begin + t;
-            const bool valid = t < leaf->tokens;
-            batch->mask[leaf->row0 + t] = valid;
-            batch->ids[leaf->row0 + t] =
-                (uint16_t)(valid ? 1 + (at * at + 7 * leaf->example) % (WORLD_VOCABULARY - 1) : 0);
-        }
-    }
+    show(w, examples, 0, windows);
 }
 
 void world_create(world *w,
@@ -160,19 +171,26 @@ void world_create(world *w,
                   const ptrdiff_t *lengths,
                   int examples)
 {
-    enum { MOST_ROWS = 4096 };
+    world_create_windows(w, comm, options, algorithm, lengths, examples, 0);
+}
+
+void world_create_windows(world *w,
+                          MPI_Comm comm,
+                          const rfa_classifier_options *options,
+                          rfa_exchange_algorithm algorithm,
+                          const ptrdiff_t *lengths,
+                          int examples,
+                          ptrdiff_t span)
+{
     *w = (world){.exchange = NULL};
     rfa_comm_create(&w->sequence, comm);
     check_ok(rfa_exchange_create(&w->exchange, &w->sequence, options->segments, algorithm));
     check_ok(rfa_classifier_create(&w->model, options, &w->sequence, w->exchange));
     check_ok(rfa_batch_create(&w->batch, examples, options->segments, w->sequence.size,
-                              w->sequence.rank, options->max_length));
-    check_ok(rfa_alloc(&w->batch.ids, MOST_ROWS, sizeof *w->batch.ids, "ids"));
-    check_ok(rfa_alloc(&w->batch.mask, MOST_ROWS, sizeof *w->batch.mask, "mask"));
+                              w->sequence.rank, options->max_length, span));
     w->gradient = test_reals(rfa_classifier_table(w->model)->size);
     w->dlogits = test_reals((ptrdiff_t)examples * options->classes);
     world_load(w, lengths, examples);
-    check(w->batch.rows <= MOST_ROWS);
 }
 
 void world_destroy(world *w)
@@ -189,15 +207,26 @@ double world_loss(world *w, int64_t step, bool gradients)
 {
     const int n = w->batch.examples;
     const ptrdiff_t classes = w->model->options.classes;
+    const int windows = w->batch.windows;
     double loss = 0;
-    check_ok(rfa_classifier_forward(w->model, &w->batch, step, step > 0));
+    for (int window = 0; window < windows; window++) {
+        if (windows > 1) {
+            show(w, n, window, windows);
+        }
+        check_ok(rfa_classifier_forward(w->model, &w->batch, step, step > 0));
+    }
     for (int e = 0; e < n; e++) {
         loss += rfa_cross_entropy(w->dlogits + e * classes,
                                   rfa_classifier_logits(w->model) + e * classes, classes,
                                   w->batch.label[e], 1.0 / n);
     }
     if (gradients) {
-        check_ok(rfa_classifier_backward(w->model, &w->batch, w->dlogits));
+        for (int window = windows - 1; window >= 0; window--) {
+            if (window + 1 < windows) {
+                show(w, n, window, windows);
+            }
+            check_ok(rfa_classifier_backward(w->model, &w->batch, w->dlogits));
+        }
         check_ok(rfa_classifier_gradients(w->model, w->gradient, &w->sequence));
     }
     return loss / n;

@@ -13,6 +13,7 @@ typedef struct {
     rfa_classifier *model;
     rfa_batch batch;
     rfa_real *gradient, *dlogits;
+    int early, late; // ids that stand at the begin of the first, the end of the last window alone
 } world;
 
 // Two layers, width 32, two heads, dropout 0.1.
@@ -33,6 +34,14 @@ void world_create(world *w,
                   rfa_exchange_algorithm algorithm,
                   const ptrdiff_t *lengths,
                   int examples);
+// The same in windows of span tokens.
+void world_create_windows(world *w,
+                          MPI_Comm comm,
+                          const rfa_classifier_options *options,
+                          rfa_exchange_algorithm algorithm,
+                          const ptrdiff_t *lengths,
+                          int examples,
+                          ptrdiff_t span);
 void world_destroy(world *w);
 
 // Tokens and labels are functions of example and position.

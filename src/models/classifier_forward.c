@@ -1,0 +1,229 @@
+// The model, top to bottom, leaf by leaf. classifier_backward.c is this file read upwards.
+#include "models/classifier_impl.h"
+
+#include "layers/embedding.h"
+#include "layers/gelu.h"
+#include "layers/head.h"
+#include "layers/linear.h"
+#include "layers/norm.h"
+
+#include <string.h>
+
+void rfa_classifier_dropout(rfa_real *x,
+                            rfa_real *also,
+                            const rfa_classifier *model,
+                            const rfa_batch *batch,
+                            const rfa_leaf *leaf,
+                            ptrdiff_t rows,
+                            ptrdiff_t width,
+                            ptrdiff_t layer,
+                            int place)
+{
+    if (model->training) {
+        const uint32_t example = (uint32_t)(batch->first + leaf->example);
+        const uint32_t where = (uint32_t)(layer * RFA_PLACES + place);
+        const rfa_rng stream = rfa_rng_stream(model->options.seed, RFA_RNG_DROPOUT,
+                                              (uint32_t)model->step, example << 10 | where);
+        rfa_dropout(x, also, rows, width, leaf->begin, &stream, model->options.dropout);
+    }
+}
+
+rfa_head_weights rfa_classifier_head(const rfa_classifier *model)
+{
+    return (rfa_head_weights){
+        .width = model->options.width,
+        .hidden = model->options.head,
+        .classes = model->options.classes,
+        .w1 = model->values + model->at.w1,
+        .b1 = model->values + model->at.b1,
+        .w2 = model->values + model->at.w2,
+        .b2 = model->values + model->at.b2,
+    };
+}
+
+rfa_pooled_rows
+rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
+{
+    ptrdiff_t token = -leaf->begin; // the one that is read, in the leaf
+    switch (model->options.pooling) {
+    case RFA_POOLING_MEAN: return (rfa_pooled_rows){.end = leaf->tokens};
+    case RFA_POOLING_FIRST: break;
+    case RFA_POOLING_LAST: token += batch->length[leaf->example] - 1; break;
+    }
+    const ptrdiff_t row = token / RFA_ROWS * RFA_ROWS;
+    return token >= 0 && token < leaf->tokens
+               ? (rfa_pooled_rows){.row = row, .begin = token - row, .end = token - row + 1}
+               : (rfa_pooled_rows){0};
+}
+
+double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int example)
+{
+    return model->options.pooling == RFA_POOLING_MEAN ? 1 / (double)batch->length[example] : 1;
+}
+
+static void
+add(rfa_real *restrict y, const rfa_real *restrict a, const rfa_real *restrict b, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] = a[i] + b[i];
+    }
+}
+
+static const rfa_real *position_table(const rfa_classifier *model)
+{
+    switch (model->options.positions) {
+    case RFA_POSITIONS_LEARNED: return model->values + model->at.positions;
+    case RFA_POSITIONS_SINUSOIDAL: return model->sinusoids;
+    case RFA_POSITIONS_NONE: break;
+    }
+    return NULL;
+}
+
+static void embed(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width;
+    rfa_real *x = rfa_block_input(model, 0) + leaf->row0 * E;
+    rfa_embedding_forward(x, batch->ids + leaf->row0, model->values + model->at.tokens,
+                          position_table(model), leaf->begin, leaf->tokens, leaf->rows, E);
+    rfa_classifier_dropout(x, NULL, model, batch, leaf, leaf->rows, E, 0, RFA_AFTER_EMBEDDING);
+}
+
+// x -> norm -> q, k, v -> this segment's state; of later rounds the state alone
+static void before_exchange(rfa_classifier *model, ptrdiff_t layer, int round, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, row0 = leaf->row0;
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = rfa_my_scratch(model);
+    if (round == 0) {
+        rfa_norm_forward(scratch->a, block->stats1 + row0 * 2, block->x + row0 * E,
+                         values + at->norm1_scale, values + at->norm1_shift, leaf->rows, E);
+        rfa_linear_forward(block->attention.qkv + row0 * 3 * E, scratch->a, values + at->qkv_w,
+                           values + at->qkv_b, leaf->rows, E, 3 * E);
+    }
+    rfa_attention_local(&model->attention, &block->attention, &model->plan, round,
+                        (int)(leaf - model->plan.leaves), scratch->a, scratch->work);
+}
+
+// read-out -> projection -> residual -> norm -> feed-forward -> residual
+static int64_t
+after_exchange(rfa_classifier *model, const rfa_batch *batch, ptrdiff_t layer, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, M = model->options.feed_forward;
+    const ptrdiff_t row0 = leaf->row0;
+    const ptrdiff_t rows = rfa_attention_read_rows(&model->block[layer].attention, leaf);
+    const rfa_real *values = model->values;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    rfa_block_saved *block = &model->block[layer];
+    rfa_scratch *scratch = rfa_my_scratch(model);
+    rfa_real *middle = block->middle + row0 * E, *u = block->u + row0 * M;
+    const int64_t guards = rfa_attention_read(&model->attention, &block->attention, &model->plan,
+                                              (int)(leaf - model->plan.leaves), scratch->work);
+    rfa_linear_forward(scratch->a, block->attention.out + row0 * E, values + at->out_w,
+                       values + at->out_b, rows, E, E);
+    rfa_classifier_dropout(scratch->a, NULL, model, batch, leaf, rows, E, layer,
+                           RFA_AFTER_ATTENTION);
+    add(middle, block->x + row0 * E, scratch->a, rows * E);
+
+    rfa_norm_forward(scratch->a, block->stats2 + row0 * 2, middle, values + at->norm2_scale,
+                     values + at->norm2_shift, rows, E);
+    rfa_linear_forward(u, scratch->a, values + at->in_w, values + at->in_b, rows, E, M);
+    rfa_gelu_forward(scratch->b, u, rows * M);
+    rfa_classifier_dropout(scratch->b, NULL, model, batch, leaf, rows, M, layer,
+                           RFA_IN_FEED_FORWARD);
+    rfa_linear_forward(scratch->a, scratch->b, values + at->ff_w, values + at->ff_b, rows, M, E);
+    rfa_classifier_dropout(scratch->a, NULL, model, batch, leaf, rows, E, layer,
+                           RFA_AFTER_FEED_FORWARD);
+    add(rfa_block_input(model, layer + 1) + row0 * E, middle, scratch->a, rows * E);
+    return guards;
+}
+
+// final norm -> this segment's part of the pooled vector, to which each window adds
+static void pool(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width;
+    const rfa_pooled_rows read = rfa_pooled_rows_of(model, batch, leaf);
+    const ptrdiff_t own = (leaf - model->plan.leaves) % model->plan.own;
+    double *part = model->pooled_parts + (own * model->plan.examples + leaf->example) * E;
+    const rfa_real *x = model->x + (leaf->row0 + read.row) * E;
+    rfa_real *y = rfa_my_scratch(model)->a;
+    rfa_norm_forward(y, model->stats + (leaf->row0 + read.row) * 2, x,
+                     model->values + model->at.norm_scale, model->values + model->at.norm_shift,
+                     rfa_padded(read.end), E);
+    for (ptrdiff_t t = read.begin; t < read.end && !model->attention.again; t++) {
+        for (ptrdiff_t j = 0; j < E; j++) {
+            part[j] += y[t * E + j];
+        }
+    }
+}
+
+rfa_status rfa_classifier_run_block(rfa_classifier *model, const rfa_batch *batch, ptrdiff_t layer)
+{
+    const rfa_leaf *leaves = batch->leaves;
+    rfa_attention_saved *saved = &model->block[layer].attention;
+    int64_t guards = 0;
+    rfa_attention_begin(&model->attention, saved, model->works[0]);
+    for (int round = 0; round < rfa_attention_rounds(&model->attention); round++) {
+#pragma omp parallel for schedule(dynamic)
+        for (int l = 0; l < batch->leaf_count; l++) {
+            before_exchange(model, layer, round, &leaves[l]);
+        }
+        RFA_TRY(
+            rfa_attention_exchange(&model->attention, saved, &model->plan, round, model->works));
+    }
+#pragma omp parallel for schedule(dynamic) reduction(+ : guards)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        guards += after_exchange(model, batch, layer, &leaves[l]);
+    }
+    model->guards += model->attention.again ? 0 : guards;
+    return RFA_OK;
+}
+
+rfa_status rfa_classifier_run_window(rfa_classifier *model, const rfa_batch *batch, bool again)
+{
+    const rfa_leaf *leaves = batch->leaves;
+    RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch)));
+    model->attention.again = again;
+    if (batch->window == 0 && !again) {
+        const ptrdiff_t parts = batch->own * batch->examples * model->options.width;
+        memset(model->pooled_parts, 0, (size_t)parts * sizeof *model->pooled_parts);
+    }
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        embed(model, batch, &leaves[l]);
+    }
+    for (ptrdiff_t layer = 0; layer < model->options.layers; layer++) {
+        RFA_TRY(rfa_classifier_run_block(model, batch, layer));
+    }
+#pragma omp parallel for schedule(dynamic)
+    for (int l = 0; l < batch->leaf_count; l++) {
+        pool(model, batch, &leaves[l]);
+    }
+    return RFA_OK;
+}
+
+rfa_status
+rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t step, bool training)
+{
+    const rfa_classifier_options *o = &model->options;
+    model->step = model->attention.step = step;
+    model->training = model->attention.training = training;
+    RFA_TRY(rfa_classifier_run_window(model, batch, false));
+    if (batch->window + 1 < batch->windows) {
+        return RFA_OK;
+    }
+    RFA_TRY(rfa_exchange_run(model->exchange, RFA_TOTAL, model->pooled_parts,
+                             batch->examples * o->width));
+    const rfa_head_weights weights = rfa_classifier_head(model);
+    for (int e = 0; e < batch->examples; e++) {
+        const double factor = rfa_pooling_factor(model, batch, e);
+        rfa_real *pooled = model->pooled + e * o->width;
+        for (ptrdiff_t j = 0; j < o->width; j++) {
+            pooled[j] = (rfa_real)(model->pooled_parts[e * o->width + j] * factor);
+        }
+        rfa_head_forward(model->logits + e * o->classes, model->hidden + e * o->head, pooled,
+                         &weights);
+    }
+    return RFA_OK;
+}
