@@ -2,13 +2,15 @@
 #include "cli/commands.h"
 #include "cli/settings.h"
 #include "train/loop.h"
+#include "train/plan.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const help[] = {
-    "usage: rfa train CONFIG [--set key=value]... [--out RUN.h5] [--resume | --overwrite]",
+    "usage: rfa train CONFIG [--set key=value]... [--out RUN.h5] [--resume | --overwrite |",
+    "                        --dry-run]",
     "",
     "Trains the model of a YAML file on all ranks, evaluates it on the validation split as it goes "
     "and on",
@@ -20,6 +22,9 @@ static const char *const help[] = {
     "  --resume         continues from the last checkpoint, with the same digests as without a "
     "stop",
     "  --overwrite      replaces an existing run",
+    "  --dry-run        prints the memory that each rank will need, and refuses what can't fit; "
+    "trains",
+    "                   nothing, writes nothing",
     "  --help-config    prints every key with type, range, default and meaning",
     "",
     "  mpirun -n 2 rfa train configs/lra/listops/rfa.yaml",
@@ -43,16 +48,14 @@ static void default_run_path(char path[RFA_CONFIG_TEXT], const char *config)
 
 rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
 {
-    enum { SET = 256, OUT, RESUME, OVERWRITE, HELP_CONFIG, HELP = 'h' };
+    enum { SET = 256, OUT, RESUME, OVERWRITE, DRY_RUN, HELP_CONFIG, HELP = 'h' };
     static const struct option options[] = {
-        {"set", required_argument, NULL, SET},
-        {"out", required_argument, NULL, OUT},
-        {"resume", no_argument, NULL, RESUME},
-        {"overwrite", no_argument, NULL, OVERWRITE},
-        {"help-config", no_argument, NULL, HELP_CONFIG},
-        {"help", no_argument, NULL, HELP},
-        {NULL, 0, NULL, 0},
+        {"set", required_argument, NULL, SET},   {"out", required_argument, NULL, OUT},
+        {"resume", no_argument, NULL, RESUME},   {"overwrite", no_argument, NULL, OVERWRITE},
+        {"dry-run", no_argument, NULL, DRY_RUN}, {"help-config", no_argument, NULL, HELP_CONFIG},
+        {"help", no_argument, NULL, HELP},       {NULL, 0, NULL, 0},
     };
+    bool dry_run = false;
     rfa_settings settings = {0};
     rfa_train_options train = {0};
     char path[RFA_CONFIG_TEXT];
@@ -62,6 +65,7 @@ rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
         case OUT: train.run_path = optarg; break;
         case RESUME: train.resume = true; break;
         case OVERWRITE: train.overwrite = true; break;
+        case DRY_RUN: dry_run = true; break;
         case HELP_CONFIG: rfa_config_help(print_line); return RFA_OK;
         case HELP: rfa_print_lines(help); return RFA_OK;
         default: return rfa_bad_option(argv);
@@ -89,6 +93,9 @@ rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
     rfa_config config;
     RFA_TRY(rfa_settings_load(&config, &settings, world));
     rfa_config_warn(&config);
+    if (dry_run) {
+        return rfa_plan_memory(&config, world);
+    }
     rfa_session session;
     RFA_TRY(rfa_session_create(&session, &config, world, "train"));
     const rfa_status status = rfa_train(&session, &train);

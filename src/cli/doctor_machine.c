@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/mem.h"
 #include "cli/doctor.h"
 #include "storage/digest.h"
 
@@ -119,27 +120,6 @@ static void check_launcher(rfa_doctor *doctor)
     rfa_doctor_line(doctor, finding, "launcher", "%s", text);
 }
 
-// The first number of a small file, in units of bytes or what it holds; negative when there is none
-// ("max"). name: in front of the number, as in /proc/meminfo, or NULL.
-static double read_number(const char *path, const char *name)
-{
-    char line[256];
-    double number = -1;
-    FILE *file = fopen(path, "re");
-    while (file && number < 0 && fgets(line, sizeof line, file)) {
-        const size_t skip = name ? strlen(name) : 0;
-        if (skip == 0 || strncmp(line, name, skip) == 0) {
-            char *end = NULL;
-            const double value = strtod(line + skip, &end);
-            number = end > line + skip ? value : -1;
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
-    return number;
-}
-
 // Of rank 0's host.
 static void check_limits(rfa_doctor *doctor)
 {
@@ -148,10 +128,8 @@ static void check_limits(rfa_doctor *doctor)
         const char *what;
     } limits[] = {
         {RLIMIT_AS, "address space"}, {RLIMIT_DATA, "data"}, {RLIMIT_FSIZE, "size of a file"}};
-    static const char *const cgroups[] = {"/sys/fs/cgroup/memory.max",
-                                          "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     rfa_doctor_begin(doctor, "limits");
-    const double memory = 1024 * read_number("/proc/meminfo", "MemAvailable:");
+    const double memory = rfa_mem_available(), limit = rfa_mem_limit();
     char text[512];
     rfa_finding finding = RFA_DOCTOR_OK;
     if (memory >= 0) {
@@ -159,20 +137,16 @@ static void check_limits(rfa_doctor *doctor)
     } else {
         snprintf(text, sizeof text, "memory unknown");
     }
-    for (int i = 0; i < 2; i++) {
-        const double limit = read_number(cgroups[i], NULL);
-        if (limit >= 0 && limit < 0x1p60) {
-            rfa_doctor_append(text, sizeof text, ", %.1f GiB for this control group",
-                              limit / gibibyte);
-        }
+    if (limit >= 0) {
+        rfa_doctor_append(text, sizeof text, ", %.1f GiB for this control group", limit / gibibyte);
     }
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        struct rlimit limit;
-        if (getrlimit((__rlimit_resource_t)limits[i].resource, &limit) == 0 &&
-            limit.rlim_cur != RLIM_INFINITY) {
+        struct rlimit most;
+        if (getrlimit((__rlimit_resource_t)limits[i].resource, &most) == 0 &&
+            most.rlim_cur != RLIM_INFINITY) {
             finding = RFA_DOCTOR_WARN;
             rfa_doctor_append(text, sizeof text, ", %s limited to %.3g GiB (ulimit)",
-                              limits[i].what, (double)limit.rlim_cur / gibibyte);
+                              limits[i].what, (double)most.rlim_cur / gibibyte);
         }
     }
     struct statvfs shared;

@@ -104,16 +104,23 @@ static rfa_status create(rfa_classifier *model)
     RFA_TRY(rfa_attention_create(&model->attention, &attention, model->exchange, model->sequence));
     RFA_TRY(add_parameters(model));
     RFA_TRY(rfa_alloc(&model->values, model->table.size, sizeof *model->values, "parameters"));
-    RFA_TRY(rfa_parameters_init(model->values, &model->table, o->seed));
+    const bool plan = rfa_mem_is_plan(); // nothing is computed with: nothing need be written
+    if (!plan) {
+        RFA_TRY(rfa_parameters_init(model->values, &model->table, o->seed));
+    }
     if (o->positions == RFA_POSITIONS_SINUSOIDAL) {
         RFA_TRY(
             rfa_alloc(&model->sinusoids, o->max_length * o->width, sizeof(rfa_real), "positions"));
-        rfa_sinusoids(model->sinusoids, o->max_length, o->width);
+        if (!plan) {
+            rfa_sinusoids(model->sinusoids, o->max_length, o->width);
+        }
     }
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
         rfa_attention_saved *saved = &model->block[layer].attention;
         rfa_real *values = model->values + model->at.block[layer].attention;
-        RFA_TRY(rfa_attention_init(values, &model->attention, layer));
+        if (!plan) {
+            RFA_TRY(rfa_attention_init(values, &model->attention, layer));
+        }
         saved->layer = layer;
         saved->parameters = values;
         saved->first_only = rfa_classifier_is_cut(o, layer);

@@ -75,9 +75,6 @@ struct rfa_classifier {
 // by.)
 bool rfa_classifier_is_cut(const rfa_classifier_options *options, ptrdiff_t layer);
 
-// Lays out all arrays for this window of a batch, in the first one what is kept for all. Local.
-RFA_NODISCARD rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch);
-
 // A window's forward up to its part of the pooled vector; again: for its backward. Collective.
 RFA_NODISCARD rfa_status rfa_classifier_run_window(rfa_classifier *model,
                                                    const rfa_batch *batch,

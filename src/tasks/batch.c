@@ -130,6 +130,16 @@ rfa_status rfa_batch_lay_out(rfa_batch *batch, int n, int first, int window, int
     return RFA_OK;
 }
 
+void rfa_batch_describe(rfa_batch *batch, const rfa_dataset *dataset, const int64_t *id, int n)
+{
+    for (int e = 0; e < n; e++) {
+        const ptrdiff_t length = rfa_dataset_length(dataset, id[e]);
+        batch->id[e] = id[e];
+        batch->label[e] = rfa_dataset_label(dataset, id[e]);
+        batch->length[e] = length < batch->max_length ? length : batch->max_length;
+    }
+}
+
 rfa_status rfa_batch_load(rfa_batch *batch,
                           rfa_dataset *dataset,
                           const rfa_comm *all,
@@ -139,12 +149,7 @@ rfa_status rfa_batch_load(rfa_batch *batch,
                           int window,
                           int windows)
 {
-    for (int e = 0; e < n; e++) {
-        const ptrdiff_t length = rfa_dataset_length(dataset, id[e]);
-        batch->id[e] = id[e];
-        batch->label[e] = rfa_dataset_label(dataset, id[e]);
-        batch->length[e] = length < batch->max_length ? length : batch->max_length;
-    }
+    rfa_batch_describe(batch, dataset, id, n);
     RFA_TRY(rfa_agree(all, rfa_batch_lay_out(batch, n, first, window, windows)));
     return rfa_dataset_read(dataset, batch->ids, batch->id, batch->leaves, batch->leaf_count);
 }

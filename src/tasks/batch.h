@@ -61,6 +61,9 @@ void rfa_batch_destroy(rfa_batch *batch); // idempotent
 // Windows of an example of length tokens, 1 or more. Local.
 int rfa_batch_windows(const rfa_batch *batch, ptrdiff_t length);
 
+// Sets id, label and length of examples id[0..n). Local.
+void rfa_batch_describe(rfa_batch *batch, const rfa_dataset *dataset, const int64_t *id, int n);
+
 // Lays out window of windows of n examples, whose label and length are set and whose first one is
 // number first of the whole batch: everything but the ids. Errors: RFA_ERR_MEMORY. Local.
 RFA_NODISCARD rfa_status

@@ -147,7 +147,9 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
     session->reproducible = rfa_exchange_is_exact(session->exchange);
     RFA_TRY(rfa_dataset_open(&session->data, all, config->data.file, split));
     RFA_TRY(rfa_agree(all, create_model(session)));
-    RFA_TRY(rfa_session_check_ranks(session, 0));
+    if (!rfa_mem_is_plan()) {
+        RFA_TRY(rfa_session_check_ranks(session, 0));
+    }
     const int groups = session->grid.data.size;
     const int64_t share = (config->train.batch + groups - 1) / groups;
     const int64_t micro = config->train.micro_batch;
@@ -156,7 +158,7 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
                               (int)config->parallel.segments, session->grid.sequence.size,
                               session->grid.sequence.rank, config->data.max_length,
                               config->train.window)));
-    session->ceiling = measure_ceiling(all);
+    session->ceiling = rfa_mem_is_plan() ? 0 : measure_ceiling(all);
     return RFA_OK;
 }
 
@@ -266,6 +268,28 @@ window_count(const rfa_session *session, const rfa_dataset *data, const int64_t 
     return windows;
 }
 
+// This rank's part of a pass over id[0..n): its first example, and how many.
+static int64_t pass_begin(const rfa_session *session, int64_t n, int pass, int *count)
+{
+    const int group = session->grid.data.rank, groups = session->grid.data.size;
+    const int64_t begin = rfa_share(n, group, groups), end = rfa_share(n, group + 1, groups);
+    const int64_t first = begin + (int64_t)pass * session->batch.capacity;
+    const int64_t left = end > first ? end - first : 0;
+    *count = (int)(left < session->batch.capacity ? left : session->batch.capacity);
+    return *count > 0 ? first : 0;
+}
+
+rfa_status rfa_session_reserve(
+    rfa_session *session, const rfa_dataset *data, const int64_t *id, int64_t n, int pass)
+{
+    int count = 0;
+    const int64_t first = pass_begin(session, n, pass, &count);
+    rfa_batch_describe(&session->batch, data, id + first, count);
+    RFA_TRY(rfa_batch_lay_out(&session->batch, count, (int)first, 0,
+                              window_count(session, data, id, n)));
+    return rfa_classifier_reserve(session->model, &session->batch);
+}
+
 static rfa_status load(rfa_session *session,
                        rfa_dataset *data,
                        const int64_t *id,
@@ -274,13 +298,10 @@ static rfa_status load(rfa_session *session,
                        int window,
                        int windows)
 {
-    const int group = session->grid.data.rank, groups = session->grid.data.size;
-    const int64_t begin = rfa_share(n, group, groups), end = rfa_share(n, group + 1, groups);
-    const int64_t first = begin + (int64_t)pass * session->batch.capacity;
-    const int64_t left = end > first ? end - first : 0;
-    const int count = (int)(left < session->batch.capacity ? left : session->batch.capacity);
-    return rfa_batch_load(&session->batch, data, &session->grid.all, count > 0 ? id + first : id,
-                          count, (int)first, window, windows);
+    int count = 0;
+    const int64_t first = pass_begin(session, n, pass, &count);
+    return rfa_batch_load(&session->batch, data, &session->grid.all, id + first, count, (int)first,
+                          window, windows);
 }
 
 rfa_status rfa_session_forward(

@@ -40,6 +40,10 @@ RFA_NODISCARD rfa_status rfa_session_check_ranks(const rfa_session *session, int
 // batch.capacity examples. All groups make the same number of passes, also empty ones.
 int rfa_session_passes(const rfa_session *session, int64_t n);
 
+// Makes room for a pass of examples as the forward would, and reads nothing. Local.
+RFA_NODISCARD rfa_status rfa_session_reserve(
+    rfa_session *session, const rfa_dataset *data, const int64_t *id, int64_t n, int pass);
+
 // Loads a pass of examples, window by window, and runs the model's forward. training: of the step
 // after session->step. Errors agreed. Collective.
 RFA_NODISCARD rfa_status rfa_session_forward(
