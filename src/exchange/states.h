@@ -14,8 +14,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// AUTO takes exscan for prefixes and suffixes of sums on 2 and 4 ranks, where a left fold of whole
+// ranks is the tree's expression and the library is seen to fold so; else transposed. Times within
+// a node, as parts of transposed's, medians for states of 8 KiB | 256 KiB | 4 MiB | 64 MiB, with
+// Open MPI 4.1.4 on two cores (4 ranks share them):
+//                                    P = 2                      P = 4
+//   exscan, blocking                 0.54 | 0.85 | 0.79 | 0.77  0.74 | 0.78 | 0.72 | 0.87
+//   exscan, started                  0.58 | 0.93 | 0.96 | 0.88  0.79 | 0.78 | 0.68 | 0.83
+//   transposed, started              0.99 | 1.01 | 1.03 | 1.00  1.08 | 0.86 | 0.93 | 1.04
+//   totals by MPI_Allreduce          0.67 | 0.76 | 0.85 | 0.74  1.42 | 1.14 | 1.09 | 1.44
+//   by MPI_Iallreduce, not taken     1.00 | 1.02 | 1.44 | 1.07  1.39 | 1.44 | 1.16 | 1.81
+// exscan moves less (its bytes are half), but in P - 1 hops one after another. Loads from a shared
+// window (copy in, barrier, fold of the peers' rows, barrier), without local sums:
+//   exscan, blocking                 0.37 | 0.83 | 0.36 | 0.40  0.98 | 0.71 | 1.24 | 1.47
+//   window, each its own prefix      0.18 | 0.62 | 0.45 | 0.74  0.78 | 0.61 | 1.03 | 1.04
+//   window, slices, both ways        0.20 | 0.91 | 0.77 | 0.93  1.09 | 0.49 | 1.00 | 0.89
+// so messages lose microseconds where states are small and nothing where they are large: there is
+// no window.
 typedef enum {
-    RFA_EXCHANGE_AUTO,       // exscan where its left fold is the tree's expression, else transposed
+    RFA_EXCHANGE_AUTO,
     RFA_EXCHANGE_EXSCAN,     // MPI_Exscan, on a rank-reversed communicator for suffixes
     RFA_EXCHANGE_TRANSPOSED, // all-to-all of subtree sums, local fold, all-to-all back
 } rfa_exchange_algorithm;
@@ -56,7 +73,22 @@ RFA_NODISCARD rfa_status rfa_exchange_rows_run(rfa_exchange *exchange,
                                                double *leaves,
                                                rfa_exchange_rows rows);
 
-// The same for sums of size numbers that stand one after another.
+// The same in two halves, with the same bits, so that the caller may compute while states cross:
+// leaves belong to the exchange from start to finish. Up to RFA_EXCHANGE_STARTED are in flight and
+// cross in the order of their starts; when a start fails, it alone is undone. pump makes progress
+// (a library moves data, and the next of several stages begins, only in calls): true when nothing
+// is in flight. finish waits for all of it; rfa_exchange_rows_run only when nothing is in flight.
+// start and finish: collective over sequence, though a rank may be anywhere between them. pump:
+// local. All by the thread that called MPI_Init.
+enum { RFA_EXCHANGE_STARTED = 2 };
+RFA_NODISCARD rfa_status rfa_exchange_rows_start(rfa_exchange *exchange,
+                                                 rfa_exchange_kind kind,
+                                                 double *leaves,
+                                                 rfa_exchange_rows rows);
+bool rfa_exchange_pump(rfa_exchange *exchange);
+void rfa_exchange_finish(rfa_exchange *exchange);
+
+// rfa_exchange_rows_run for sums of size numbers that stand one after another.
 RFA_NODISCARD rfa_status rfa_exchange_run(rfa_exchange *exchange,
                                           rfa_exchange_kind kind,
                                           double *leaves,
