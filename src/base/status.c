@@ -1,5 +1,7 @@
 #include "base/status.h"
 
+#include "base/profile.h"
+
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +64,7 @@ const char *rfa_error_text(void)
 
 rfa_status rfa_agree(const rfa_comm *comm, rfa_status local)
 {
+    RFA_PROFILE(RFA_PHASE_AGREE);
     int failing = local == RFA_OK ? INT_MAX : comm->rank;
     MPI_Allreduce(MPI_IN_PLACE, &failing, 1, MPI_INT, MPI_MIN, comm->comm);
     if (failing == INT_MAX) {

@@ -10,7 +10,7 @@
 
 static const char *const help[] = {
     "usage: rfa train CONFIG [--set key=value]... [--out RUN.h5] [--resume | --overwrite |",
-    "                        --dry-run]",
+    "                        --dry-run] [--profile]",
     "",
     "Trains the model of a YAML file on all ranks, evaluates it on the validation split as it goes "
     "and on",
@@ -25,6 +25,7 @@ static const char *const help[] = {
     "  --dry-run        prints the memory that each rank will need, and refuses what can't fit; "
     "trains",
     "                   nothing, writes nothing",
+    "  --profile        prints at the end where the time of the steps went, and records it",
     "  --help-config    prints every key with type, range, default and meaning",
     "",
     "  mpirun -n 2 rfa train configs/lra/listops/rfa.yaml",
@@ -48,12 +49,17 @@ static void default_run_path(char path[RFA_CONFIG_TEXT], const char *config)
 
 rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
 {
-    enum { SET = 256, OUT, RESUME, OVERWRITE, DRY_RUN, HELP_CONFIG, HELP = 'h' };
+    enum { SET = 256, OUT, RESUME, OVERWRITE, DRY_RUN, PROFILE, HELP_CONFIG, HELP = 'h' };
     static const struct option options[] = {
-        {"set", required_argument, NULL, SET},   {"out", required_argument, NULL, OUT},
-        {"resume", no_argument, NULL, RESUME},   {"overwrite", no_argument, NULL, OVERWRITE},
-        {"dry-run", no_argument, NULL, DRY_RUN}, {"help-config", no_argument, NULL, HELP_CONFIG},
-        {"help", no_argument, NULL, HELP},       {NULL, 0, NULL, 0},
+        {"set", required_argument, NULL, SET},
+        {"out", required_argument, NULL, OUT},
+        {"resume", no_argument, NULL, RESUME},
+        {"overwrite", no_argument, NULL, OVERWRITE},
+        {"dry-run", no_argument, NULL, DRY_RUN},
+        {"profile", no_argument, NULL, PROFILE},
+        {"help-config", no_argument, NULL, HELP_CONFIG},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
     };
     bool dry_run = false;
     rfa_settings settings = {0};
@@ -66,6 +72,7 @@ rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv)
         case RESUME: train.resume = true; break;
         case OVERWRITE: train.overwrite = true; break;
         case DRY_RUN: dry_run = true; break;
+        case PROFILE: train.profile = true; break;
         case HELP_CONFIG: rfa_config_help(print_line); return RFA_OK;
         case HELP: rfa_print_lines(help); return RFA_OK;
         default: return rfa_bad_option(argv);

@@ -83,6 +83,19 @@ static void print_curve(const rfa_run_view *view)
     printf(" %.4f\n", loss[columns - 1]);
 }
 
+static void print_profile(const rfa_run_view *view)
+{
+    char row[RFA_PHASE_ROW];
+    if (view->phases > 0) {
+        printf("\n%s\n", rfa_phase_head);
+    }
+    for (int64_t i = 0; i < view->phases; i++) {
+        if (rfa_phase_row(row, &view->phase[i])) {
+            printf("%s\n", row);
+        }
+    }
+}
+
 static void print_evaluations(const rfa_run_view *view)
 {
     enum { SHOWN = 20 };
@@ -134,6 +147,7 @@ rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
     print_starts(view);
     print_steps(view);
     print_curve(view);
+    print_profile(view);
     print_evaluations(view);
     const rfa_evaluation_record *test = &view->test;
     if (test->examples > 0) {
@@ -166,6 +180,24 @@ static rfa_status put_starts(const rfa_run_view *view)
         for (int c = 0; c < RFA_START_TEXTS; c++) {
             printf(",\"%s\":", rfa_start_texts[c].name);
             RFA_TRY(rfa_inspect_quoted((const char *)&view->start[i] + rfa_start_texts[c].offset));
+        }
+        printf("}");
+    }
+    printf("]");
+    return RFA_OK;
+}
+
+static rfa_status put_profile(const rfa_run_view *view)
+{
+    char word[RFA_JSON_NUMBER];
+    printf(",\"profile\":[");
+    for (int64_t i = 0; i < view->phases; i++) {
+        const rfa_phase_record *record = &view->phase[i];
+        printf("%s{\"phase\":", i ? "," : "");
+        RFA_TRY(rfa_inspect_quoted(record->phase));
+        for (int c = 0; c < RFA_PHASE_COLUMNS; c++) {
+            printf(",\"%s\":%s", rfa_phase_columns[c].name,
+                   rfa_column_word(word, &rfa_phase_columns[c], record));
         }
         printf("}");
     }
@@ -231,6 +263,7 @@ rfa_status rfa_inspect_run_json(const char *path, const rfa_run_view *view)
     printf(",\"attributes\":");
     RFA_TRY(rfa_inspect_object(&view->attributes));
     RFA_TRY(put_starts(view));
+    RFA_TRY(put_profile(view));
     put_steps(view);
     printf(",\"evaluations\":[");
     for (int64_t i = 0; i < view->evaluations; i++) {

@@ -1,6 +1,7 @@
 #include "exchange/exact_sum.h"
 
 #include "base/mem.h"
+#include "base/profile.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,6 +28,7 @@ void rfa_exact_sum_destroy(rfa_exact_sum *sum)
 
 void rfa_exact_sum_clear(rfa_exact_sum *sum)
 {
+    RFA_PROFILE(RFA_PHASE_SUMS);
     memset(sum->bins, 0, (size_t)(2 * sum->size + 1) * sizeof *sum->bins);
 }
 
@@ -43,6 +45,7 @@ static inline int64_t add_term(double x, double *high, double *low)
 
 void rfa_exact_sum_add_double(rfa_exact_sum *sum, ptrdiff_t at, const double *x, ptrdiff_t n)
 {
+    RFA_PROFILE(RFA_PHASE_SUMS);
     RFA_ASSERT(at >= 0 && n >= 0 && at <= sum->size - n);
     double *restrict high = sum->bins + at;
     double *restrict low = sum->bins + sum->size + at;
@@ -55,6 +58,7 @@ void rfa_exact_sum_add_double(rfa_exact_sum *sum, ptrdiff_t at, const double *x,
 
 void rfa_exact_sum_add(rfa_exact_sum *sum, ptrdiff_t at, const rfa_real *x, ptrdiff_t n)
 {
+    RFA_PROFILE(RFA_PHASE_SUMS);
 #ifdef RFA_DOUBLE
     rfa_exact_sum_add_double(sum, at, x, n);
 #else
@@ -71,6 +75,7 @@ void rfa_exact_sum_add(rfa_exact_sum *sum, ptrdiff_t at, const rfa_real *x, ptrd
 
 void rfa_exact_sum_merge(rfa_exact_sum *into, const rfa_exact_sum *from)
 {
+    RFA_PROFILE(RFA_PHASE_SUMS);
     RFA_ASSERT(into->size == from->size);
     double *restrict to = into->bins;
     const double *restrict bins = from->bins;
@@ -81,6 +86,7 @@ void rfa_exact_sum_merge(rfa_exact_sum *into, const rfa_exact_sum *from)
 
 void rfa_exact_sum_reduce(rfa_exact_sum *sum, const rfa_comm *comm)
 {
+    RFA_PROFILE(RFA_PHASE_REDUCE);
     const ptrdiff_t count = 2 * sum->size + 1;
     if (comm->size == 1) {
         return;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/profile.h"
 
 // One row is the unit of counts and displacements, so that they stay small.
 rfa_status rfa_gather_rows(rfa_real *all,
@@ -10,6 +11,7 @@ rfa_status rfa_gather_rows(rfa_real *all,
                            const rfa_comm *sequence,
                            rfa_exchange_cost *cost)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     if (sequence->size == 1) {
         return RFA_OK;
     }

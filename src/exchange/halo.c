@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/profile.h"
 
 #include <string.h>
 
@@ -226,6 +227,7 @@ rfa_status rfa_halo_fetch(rfa_real *to,
                           const rfa_comm *sequence,
                           rfa_exchange_cost *cost)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     const size_t bytes = (size_t)width * sizeof *to;
     fetching f = {.to = to, .from = from, .ld = ld, .width = width};
     RFA_TRY(traffic_begin(&f.x, halo, sequence, bytes, false));
@@ -277,6 +279,7 @@ rfa_status rfa_halo_return(double *sums,
                            const rfa_comm *sequence,
                            rfa_exchange_cost *cost)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     const size_t bytes = (size_t)width * sizeof *sums;
     returning r = {.sums = sums, .parts = parts, .width = width};
     RFA_TRY(traffic_begin(&r.x, halo, sequence, bytes, true));

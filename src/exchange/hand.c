@@ -1,6 +1,7 @@
 #include "exchange/hand.h"
 
 #include "base/log.h"
+#include "base/profile.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ void rfa_hand_over(double *to,
                    const rfa_comm *sequence,
                    rfa_exchange_cost *cost)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     const bool sends = sequence->rank == sender, receives = sequence->rank == receiver;
     if (sends && receives) {
         memcpy(to, from, (size_t)n * sizeof *to);

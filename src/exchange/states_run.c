@@ -2,6 +2,7 @@
 // non-blocking ones between which the caller computes. Both are the same steps in the same order.
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/profile.h"
 #include "exchange/element.h"
 #include "exchange/states_impl.h"
 
@@ -282,6 +283,7 @@ static void advance(rfa_exchange *x)
 
 bool rfa_exchange_pump(rfa_exchange *exchange)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     while (exchange->jobs > 0) {
         int arrived = 1; // at once without a request
         const double start = rfa_now();
@@ -345,6 +347,7 @@ rfa_status rfa_exchange_rows_start(rfa_exchange *exchange,
                                    double *leaves,
                                    rfa_exchange_rows rows)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     RFA_TRY(begin(exchange, kind, leaves, rows, false));
     if (exchange->jobs > 0 && exchange->stage == RFA_STAGE_NONE) {
         advance(exchange);
@@ -357,6 +360,7 @@ rfa_status rfa_exchange_rows_run(rfa_exchange *exchange,
                                  double *leaves,
                                  rfa_exchange_rows rows)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     RFA_TRY(begin(exchange, kind, leaves, rows, true));
     rfa_exchange_finish(exchange);
     return RFA_OK;

@@ -1,5 +1,6 @@
 #include "features/map_impl.h"
 
+#include "base/profile.h"
 #include "tensor/gemm.h"
 #include "tensor/vmath.h"
 
@@ -102,6 +103,7 @@ void rfa_features_forward(rfa_real *phi,
                           ptrdiff_t rows,
                           rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_FEATURES);
     const rfa_map_parts *parts = maps[map->kind];
     const ptrdiff_t d = map->width, D = map->projections, F = rfa_feature_count(map);
     const bool is_projected = parts->features > 0;
@@ -190,6 +192,7 @@ void rfa_features_backward(rfa_real *dx,
                            ptrdiff_t rows,
                            rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_FEATURES);
     const rfa_map_parts *parts = maps[map->kind];
     const ptrdiff_t d = map->width, D = map->projections, F = rfa_feature_count(map);
     const bool is_weighted = is_key && rfa_feature_is_weighted(map);
@@ -258,6 +261,7 @@ void rfa_oprf_statistics(double *sums,
                          ptrdiff_t rows,
                          rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_FEATURES);
     const ptrdiff_t d = map->width;
     memset(sums, 0, (size_t)rfa_oprf_statistics_size(d) * sizeof *sums);
     scale_rows(work, q, ld, map, rows);

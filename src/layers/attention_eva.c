@@ -3,6 +3,8 @@
 // read-out needs those keys again, so it runs within the exchange.
 #include "layers/attention_eva.h"
 
+#include "base/profile.h"
+
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -144,6 +146,7 @@ static rfa_status eva_exchange(rfa_attention *attention,
                                  plan->examples * rfa_eva_sums_size(o, &eva)));
 #pragma omp parallel for schedule(dynamic)
         for (int e = 0; e < plan->examples; e++) {
+            RFA_PROFILE(RFA_PHASE_ATTENTION);
             open_example(attention, saved, plan, e, works[omp_get_thread_num()]);
         }
         return RFA_OK;
@@ -154,6 +157,7 @@ static rfa_status eva_exchange(rfa_attention *attention,
     const int tasks = plan->examples * (int)o->heads;
 #pragma omp parallel for schedule(static)
     for (int task = 0; task < tasks; task++) {
+        RFA_PROFILE(RFA_PHASE_ATTENTION);
         const ptrdiff_t e = task / o->heads, h = task % o->heads;
         rfa_eva_close(own->beta + chunks_at(o, &eva, e, h), E,
                       own->beta_lse + lse_at(o, &eva, e, h),
@@ -245,6 +249,7 @@ static rfa_status read_all_backward(const rfa_attention_gradient *gradient,
                            &attention->gather_cost));
 #pragma omp parallel for schedule(dynamic)
     for (int leaf = 0; leaf < leaves; leaf++) {
+        RFA_PROFILE(RFA_PHASE_ATTENTION);
         read_leaf_backward(gradient, attention, saved, plan, leaf, works[omp_get_thread_num()]);
     }
     RFA_TRY(rfa_halo_return(scratch->dkv, scratch->dhalo, 2 * E, &halo, attention->sequence,
@@ -329,6 +334,7 @@ static rfa_status eva_exchange_backward(const rfa_attention_gradient *gradient,
                              plan->examples * eva.chunks * attention->options.width));
 #pragma omp parallel for schedule(dynamic)
     for (int e = 0; e < plan->examples; e++) {
+        RFA_PROFILE(RFA_PHASE_ATTENTION);
         close_example(attention, saved, plan, e, works[omp_get_thread_num()]);
     }
     return RFA_OK;

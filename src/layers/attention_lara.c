@@ -3,6 +3,7 @@
 // backward: what queries give the samples, then what the samples' keys give them, each a total.
 #include "attention/landmarks.h"
 #include "attention/lara.h"
+#include "base/profile.h"
 #include "layers/attention_impl.h"
 #include "layers/attention_landmarks.h"
 
@@ -234,6 +235,7 @@ static rfa_status lara_exchange(rfa_attention *attention,
     }
 #pragma omp parallel for schedule(static)
     for (int task = 0; task < plan->examples * (int)o->heads; task++) {
+        RFA_PROFILE(RFA_PHASE_ATTENTION);
         const int example = task / (int)o->heads;
         const ptrdiff_t h = task % o->heads;
         const rfa_lara lara = lara_example(attention, plan, example);
@@ -316,6 +318,7 @@ static rfa_status lara_exchange_backward(const rfa_attention_gradient *gradient,
         rfa_exchange_run(attention->exchange, RFA_TOTAL, scratch->parts, plan->examples * size));
 #pragma omp parallel for schedule(static)
     for (int task = 0; task < plan->examples * (int)o->heads; task++) {
+        RFA_PROFILE(RFA_PHASE_ATTENTION);
         const int example = task / (int)o->heads;
         const ptrdiff_t h = task % o->heads;
         const rfa_lara lara = lara_example(attention, plan, example);

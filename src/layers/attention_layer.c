@@ -1,5 +1,7 @@
 #include "layers/attention_impl.h"
 
+#include "base/profile.h"
+
 #include <string.h>
 
 // The kinds: a new one is a row here, a file of its own, and a choice of attention.kind.
@@ -108,6 +110,7 @@ ptrdiff_t rfa_attention_work(const rfa_attention *attention, const rfa_plan *pla
 
 void rfa_attention_begin(const rfa_attention *attention, rfa_attention_saved *saved, rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     if (attention->mechanism->begin) {
         attention->mechanism->begin(attention, saved, work);
     }
@@ -134,6 +137,7 @@ void rfa_attention_local(const rfa_attention *attention,
                          const rfa_real *x,
                          rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     if (attention->mechanism->local) {
         attention->mechanism->local(attention, saved, plan, round, leaf, x, work);
     }
@@ -145,6 +149,7 @@ rfa_status rfa_attention_exchange(rfa_attention *attention,
                                   int round,
                                   rfa_real *const *works)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     return attention->mechanism->exchange(attention, saved, plan, round, works);
 }
 
@@ -154,6 +159,7 @@ int64_t rfa_attention_read(const rfa_attention *attention,
                            int leaf,
                            rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     return attention->mechanism->read
                ? attention->mechanism->read(attention, saved, plan, leaf, work)
                : 0;
@@ -167,6 +173,7 @@ void rfa_attention_read_backward(const rfa_attention_gradient *gradient,
                                  int leaf,
                                  rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     const ptrdiff_t E = attention->options.width;
     const rfa_leaf *part = &plan->leaves[leaf];
     for (ptrdiff_t t = rfa_attention_read_rows(saved, part); t < part->rows; t++) {
@@ -185,6 +192,7 @@ rfa_status rfa_attention_exchange_backward(const rfa_attention_gradient *gradien
                                            int round,
                                            rfa_real *const *works)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     return attention->mechanism->exchange_backward(gradient, attention, saved, plan, round, works);
 }
 
@@ -197,6 +205,7 @@ void rfa_attention_local_backward(const rfa_attention_gradient *gradient,
                                   int leaf,
                                   rfa_real *work)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     if (attention->mechanism->local_backward) {
         attention->mechanism->local_backward(gradient, dparameters, attention, saved, plan, round,
                                              leaf, work);
@@ -211,6 +220,7 @@ void rfa_attention_input_backward(rfa_real *dx,
                                   int leaf,
                                   const rfa_real *x)
 {
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
     if (attention->mechanism->input_backward) {
         attention->mechanism->input_backward(dx, dparameters, attention, saved, plan, leaf, x);
     }

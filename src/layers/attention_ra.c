@@ -1,6 +1,7 @@
 // Randomised attention: gathers keys and values of one example after the other, as softmax does.
 #include "attention/ra.h"
 
+#include "base/profile.h"
 #include "layers/attention_softmax.h"
 
 #include <omp.h>
@@ -99,6 +100,7 @@ static rfa_status ra_exchange(rfa_attention *attention,
         RFA_TRY(rfa_gathered_fetch(attention, saved, plan, e));
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
+            RFA_PROFILE(RFA_PHASE_ATTENTION);
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / o->heads]);
             const ptrdiff_t h = task % o->heads;
@@ -129,6 +131,7 @@ static rfa_status ra_exchange_backward(const rfa_attention_gradient *gradient,
         const ptrdiff_t size = rfa_gathered_rows(attention) * 2 * d;
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
+            RFA_PROFILE(RFA_PHASE_ATTENTION);
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / H]);
             const ptrdiff_t h = task % H;

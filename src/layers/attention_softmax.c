@@ -1,5 +1,7 @@
 #include "layers/attention_softmax.h"
 
+#include "base/profile.h"
+
 #include <omp.h>
 #include <string.h>
 
@@ -123,6 +125,7 @@ static rfa_status softmax_exchange(rfa_attention *attention,
         const rfa_gathered *own = attention->scratch;
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
+            RFA_PROFILE(RFA_PHASE_ATTENTION);
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / o->heads]);
             const ptrdiff_t h = task % o->heads;
@@ -154,6 +157,7 @@ static rfa_status softmax_exchange_backward(const rfa_attention_gradient *gradie
         const ptrdiff_t size = rfa_gathered_rows(attention) * 2 * d;
 #pragma omp parallel for schedule(dynamic)
         for (int task = 0; task < tasks; task++) {
+            RFA_PROFILE(RFA_PHASE_ATTENTION);
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / H]);
             const ptrdiff_t h = task % H;

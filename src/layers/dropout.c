@@ -1,5 +1,6 @@
 #include "layers/dropout.h"
 
+#include "base/profile.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@ void rfa_dropout(rfa_real *x,
                  const rfa_rng *stream,
                  double p)
 {
+    RFA_PROFILE(RFA_PHASE_DROPOUT);
     RFA_ASSERT(width % PER_BLOCK == 0);
     const int threshold = (int)lround(p * 65536);
     if (threshold == 0) {

@@ -1,5 +1,7 @@
 #include "layers/embedding.h"
 
+#include "base/profile.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@ void rfa_embedding_forward(rfa_real *x,
                            ptrdiff_t rows,
                            ptrdiff_t width)
 {
+    RFA_PROFILE(RFA_PHASE_EMBEDDING);
     for (ptrdiff_t t = 0; t < count; t++) {
         const rfa_real *restrict token = tokens + ids[t] * width;
         rfa_real *restrict row = x + t * width;
@@ -34,6 +37,7 @@ void rfa_embedding_backward(rfa_real *dtokens,
                             ptrdiff_t vocabulary,
                             ptrdiff_t width)
 {
+    RFA_PROFILE(RFA_PHASE_EMBEDDING);
     memset(dtokens, 0, (size_t)(vocabulary * width) * sizeof *dtokens);
     for (ptrdiff_t t = 0; t < count; t++) {
         rfa_real *restrict row = dtokens + ids[t] * width;

@@ -1,5 +1,6 @@
 #include "layers/gelu.h"
 
+#include "base/profile.h"
 #include "tensor/vmath.h"
 
 enum { BLOCK = 512 };
@@ -24,6 +25,7 @@ static void gate(rfa_real e[BLOCK], const rfa_real *x, ptrdiff_t n)
 
 void rfa_gelu_forward(rfa_real *y, const rfa_real *x, ptrdiff_t n)
 {
+    RFA_PROFILE(RFA_PHASE_GELU);
     for (ptrdiff_t at = 0; at < n; at += BLOCK) {
         const ptrdiff_t count = block_size(n - at);
         rfa_real e[BLOCK];
@@ -36,6 +38,7 @@ void rfa_gelu_forward(rfa_real *y, const rfa_real *x, ptrdiff_t n)
 
 void rfa_gelu_slope(rfa_real *y, rfa_real *slope, const rfa_real *x, ptrdiff_t n)
 {
+    RFA_PROFILE(RFA_PHASE_GELU);
     for (ptrdiff_t at = 0; at < n; at += BLOCK) {
         const ptrdiff_t count = block_size(n - at);
         rfa_real e[BLOCK];

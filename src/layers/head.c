@@ -1,5 +1,7 @@
 #include "layers/head.h"
 
+#include "base/profile.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -47,6 +49,7 @@ void rfa_head_forward(rfa_real *logits,
                       const rfa_real *pooled,
                       const rfa_head_weights *weights)
 {
+    RFA_PROFILE(RFA_PHASE_HEAD);
     affine(hidden, weights->w1, weights->b1, pooled, weights->width, weights->hidden);
     for (ptrdiff_t i = 0; i < weights->hidden; i++) {
         hidden[i] = hidden[i] <= 0 ? 0 : hidden[i]; // NaN stays
@@ -81,6 +84,7 @@ void rfa_head_backward(rfa_real *dpooled,
                        const rfa_real *pooled,
                        const rfa_head_weights *weights)
 {
+    RFA_PROFILE(RFA_PHASE_HEAD);
     // db1 holds the gradient of hidden until affine_backward writes the same values back to it.
     affine_backward(db1, dw2, db2, dlogits, hidden, weights->w2, weights->hidden, weights->classes);
     for (ptrdiff_t i = 0; i < weights->hidden; i++) {

@@ -1,5 +1,6 @@
 #include "layers/linear.h"
 
+#include "base/profile.h"
 #include "tensor/gemm.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ void rfa_linear_forward(rfa_real *y,
                         ptrdiff_t in,
                         ptrdiff_t out)
 {
+    RFA_PROFILE(RFA_PHASE_PRODUCTS);
     for (ptrdiff_t t = 0; t < rows; t++) {
         memcpy(y + t * out, b, (size_t)out * sizeof *y);
     }
@@ -25,6 +27,7 @@ void rfa_linear_backward_input(rfa_real *dx,
                                ptrdiff_t in,
                                ptrdiff_t out)
 {
+    RFA_PROFILE(RFA_PHASE_PRODUCTS);
     rfa_gemm(RFA_N, RFA_N, rows, in, out, 1, dy, out, w, in, 0, dx, in);
 }
 
@@ -36,6 +39,7 @@ void rfa_linear_backward_weight(rfa_real *dw,
                                 ptrdiff_t in,
                                 ptrdiff_t out)
 {
+    RFA_PROFILE(RFA_PHASE_PRODUCTS);
     rfa_gemm(RFA_T, RFA_N, out, in, rows, 1, dy, out, x, in, 0, dw, in);
     memset(db, 0, (size_t)out * sizeof *db);
     for (ptrdiff_t t = 0; t < rows; t++) {

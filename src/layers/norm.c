@@ -1,5 +1,6 @@
 #include "layers/norm.h"
 
+#include "base/profile.h"
 #include "tensor/vmath.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ void rfa_norm_forward(rfa_real *y,
                       ptrdiff_t rows,
                       ptrdiff_t width)
 {
+    RFA_PROFILE(RFA_PHASE_NORM);
     for (ptrdiff_t t = 0; t < rows; t++) {
         const rfa_real *restrict row = x + t * width;
         rfa_real sum = 0, squares = 0;
@@ -38,6 +40,7 @@ void rfa_norm_apply(rfa_real *y,
                     ptrdiff_t rows,
                     ptrdiff_t width)
 {
+    RFA_PROFILE(RFA_PHASE_NORM);
     for (ptrdiff_t t = 0; t < rows; t++) {
         const rfa_real *restrict row = x + t * width;
         rfa_real *restrict out = y + t * width;
@@ -59,6 +62,7 @@ void rfa_norm_backward(rfa_real *dx,
                        ptrdiff_t rows,
                        ptrdiff_t width)
 {
+    RFA_PROFILE(RFA_PHASE_NORM);
     memset(dscale, 0, (size_t)width * sizeof *dscale);
     memset(dshift, 0, (size_t)width * sizeof *dshift);
     for (ptrdiff_t t = 0; t < rows; t++) {

@@ -1,6 +1,7 @@
 // The model's backward: classifier_forward.c, read upwards.
 #include "models/classifier_impl.h"
 
+#include "base/profile.h"
 #include "layers/embedding.h"
 #include "layers/gelu.h"
 #include "layers/head.h"
@@ -231,6 +232,7 @@ rfa_classifier_backward(rfa_classifier *model, const rfa_batch *batch, const rfa
 
 rfa_status rfa_classifier_gradients(rfa_classifier *model, rfa_real *gradient, const rfa_comm *all)
 {
+    RFA_PROFILE(RFA_PHASE_SUMS);
     rfa_exact_sum *sum = &model->scratch[0].sum;
     for (int t = 1; t < model->threads; t++) {
         rfa_exact_sum_merge(sum, &model->scratch[t].sum);

@@ -1,5 +1,6 @@
 #include "optim/adamw.h"
 
+#include "base/profile.h"
 #include "tensor/vmath.h"
 
 #include <math.h>
@@ -35,6 +36,7 @@ double rfa_adamw_step(rfa_adamw *optimiser,
                       int64_t step,
                       double rate)
 {
+    RFA_PROFILE(RFA_PHASE_OPTIMISER);
     const rfa_adamw_options *o = &optimiser->options;
     const double norm = global_norm(gradient, table->size);
     if (!isfinite(norm)) {

@@ -15,6 +15,8 @@
 //   /evaluations/{step,loss,correct,examples,accuracy} [m], /evaluations/split [m] strings,
 //                 /evaluations/confusion [m][classes][classes]: rows true, columns predicted
 //   /test         the final result, same fields with m = 1, when there is one
+//   /profile/{order,seconds,seconds_least,seconds_most,share,flops,flops_least,flops_most} [p],
+//   /profile/phase [p] strings: where the time of the newest profiled start's steps went
 // Every array has a dimension scale (step) and units; strings are UTF-8, flags h5py booleans.
 #ifndef RFA_STORAGE_RUNFILE_H
 #define RFA_STORAGE_RUNFILE_H
@@ -57,6 +59,15 @@ typedef struct {
     char hosts[1024]; // each once: "node1 node2"
 } rfa_start_record;
 
+// A phase of all profiled steps together: mean, least and greatest over ranks.
+typedef struct {
+    int64_t order;                               // of the phases, from 0
+    double seconds, seconds_least, seconds_most; // of all threads of a rank, other phases excluded
+    double share;                                // of the time of all ranks and threads
+    double flops, flops_least, flops_most;       // of matrix products, of a rank
+    char phase[24];
+} rfa_phase_record;
+
 typedef struct rfa_run rfa_run; // opaque; rank 0 only. All functions are local and never throw a
                                 // run away: the former file stands until the new one is complete.
 
@@ -80,6 +91,13 @@ void rfa_run_set_state(rfa_run *run, const char *state);
 // Adds a start, kept until written; starts must not descend in step. RFA_ERR_MEMORY.
 RFA_NODISCARD rfa_status rfa_run_add_start(rfa_run *run, const rfa_start_record *record);
 
+// Sets the profile: count phases, copied, of the given number of steps, which becomes the attribute
+// profile_steps; kept until written. RFA_ERR_MEMORY.
+RFA_NODISCARD rfa_status rfa_run_set_profile(rfa_run *run,
+                                             const rfa_phase_record *phases,
+                                             int64_t count,
+                                             int64_t steps);
+
 // How many steps are on record, over all starts; how long they took, and how many flops sgemm would
 // have done in that time, at the rate of each step's own start. Cost: linear in the steps.
 int64_t rfa_run_work(const rfa_run *run, double *seconds, double *sgemm_flops);
@@ -97,9 +115,10 @@ RFA_NODISCARD rfa_status rfa_run_write(rfa_run *run);
 // A run read back for inspect and tests: file and .jsonl merged, no step lost or doubled.
 typedef struct {
     char *config_text, *state;
-    int64_t starts, steps, evaluations;
+    int64_t starts, steps, evaluations, phases;
     rfa_start_record *start;
     rfa_step_record *step;
+    rfa_phase_record *phase;
     rfa_evaluation_record *evaluation; // confusion owned here
     rfa_evaluation_record test;        // examples == 0: none
     rfa_attributes attributes;         // of the root
@@ -108,5 +127,10 @@ typedef struct {
 // of an older run than the lines, or the other way, is left out with a warning. Local.
 RFA_NODISCARD rfa_status rfa_run_read(rfa_run_view *view, const char *path);
 void rfa_run_view_free(rfa_run_view *view); // idempotent
+
+// A phase as a row of a table, under its head. False, and no row, for a phase that never came up.
+enum { RFA_PHASE_ROW = 160 };
+extern const char rfa_phase_head[];
+bool rfa_phase_row(char text[RFA_PHASE_ROW], const rfa_phase_record *record);
 
 #endif

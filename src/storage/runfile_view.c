@@ -181,6 +181,7 @@ void rfa_run_view_free(rfa_run_view *view)
     rfa_free(view->evaluation);
     rfa_free(view->start);
     rfa_free(view->step);
+    rfa_free(view->phase);
     rfa_free(view->config_text);
     rfa_free(view->state);
     *view = (rfa_run_view){0};

@@ -90,23 +90,33 @@ static rfa_status write_table(writer *w,
     return status;
 }
 
-static rfa_status write_starts(writer *w, const rfa_run_view *view)
+// Columns of numbers and of texts of one array of records.
+typedef struct {
+    const char *group;
+    const rfa_column *columns;
+    int width;
+    const rfa_text_column *text_columns;
+    int text_width;
+} record_kind;
+
+static rfa_status
+write_records(writer *w, const record_kind *kind, const void *records, size_t size, int64_t count)
 {
     hid_t group, scale = H5I_INVALID_HID;
     const char **texts = NULL;
-    RFA_TRY(rfa_h5_create_group(&group, w->file, w->path, "starts"));
-    rfa_status status = write_table(w, group, rfa_start_columns, RFA_START_COLUMNS, view->start,
-                                    sizeof *view->start, view->starts, &scale);
+    RFA_TRY(rfa_h5_create_group(&group, w->file, w->path, kind->group));
+    rfa_status status =
+        write_table(w, group, kind->columns, kind->width, records, size, count, &scale);
     if (status == RFA_OK) {
-        status = rfa_alloc(&texts, (ptrdiff_t)view->starts, sizeof *texts, "starts");
+        status = rfa_alloc(&texts, (ptrdiff_t)count, sizeof *texts, kind->group);
     }
-    for (int c = 0; c < RFA_START_TEXTS && status == RFA_OK; c++) {
-        const rfa_text_column *column = &rfa_start_texts[c];
+    for (int c = 0; c < kind->text_width && status == RFA_OK; c++) {
+        const rfa_text_column *column = &kind->text_columns[c];
         hid_t dataset;
-        for (int64_t i = 0; i < view->starts; i++) {
-            texts[i] = (const char *)&view->start[i] + column->offset;
+        for (int64_t i = 0; i < count; i++) {
+            texts[i] = (const char *)records + (size_t)i * size + column->offset;
         }
-        status = rfa_h5_write_texts(&dataset, group, w->path, column->name, texts, view->starts);
+        status = rfa_h5_write_texts(&dataset, group, w->path, column->name, texts, count);
         if (status == RFA_OK) {
             status = finish_column(w, &dataset, "1", column->long_name, scale);
         }
@@ -115,6 +125,24 @@ static rfa_status write_starts(writer *w, const rfa_run_view *view)
     rfa_h5_close(&scale);
     rfa_h5_close(&group);
     return status;
+}
+
+static rfa_status write_starts(writer *w, const rfa_run_view *view)
+{
+    static const record_kind kind = {"starts", rfa_start_columns, RFA_START_COLUMNS,
+                                     rfa_start_texts, RFA_START_TEXTS};
+    return view->starts > 0
+               ? write_records(w, &kind, view->start, sizeof *view->start, view->starts)
+               : RFA_OK;
+}
+
+static rfa_status write_profile(writer *w, const rfa_run_view *view)
+{
+    static const record_kind kind = {"profile", rfa_phase_columns, RFA_PHASE_COLUMNS,
+                                     rfa_phase_texts, RFA_PHASE_TEXTS};
+    return view->phases > 0
+               ? write_records(w, &kind, view->phase, sizeof *view->phase, view->phases)
+               : RFA_OK;
 }
 
 static rfa_status write_steps(writer *w, const rfa_run_view *view)
@@ -282,9 +310,8 @@ static rfa_status write_all(writer *w, const rfa_run_view *view)
     RFA_TRY(rfa_h5_write_attributes(w->file, w->path, &view->attributes));
     RFA_TRY(write_config(w, view->config_text));
     RFA_TRY(write_classes(w, view));
-    if (view->starts > 0) {
-        RFA_TRY(write_starts(w, view));
-    }
+    RFA_TRY(write_starts(w, view));
+    RFA_TRY(write_profile(w, view));
     RFA_TRY(write_steps(w, view));
     RFA_TRY(write_evaluations(w, "evaluations", view->evaluation, view->evaluations));
     if (view->test.examples > 0) {

@@ -1,5 +1,6 @@
 #include "tasks/batch.h"
 
+#include "base/profile.h"
 #include "rng/rng.h"
 
 #include <string.h>
@@ -149,6 +150,7 @@ rfa_status rfa_batch_load(rfa_batch *batch,
                           int window,
                           int windows)
 {
+    RFA_PROFILE(RFA_PHASE_DATA);
     rfa_batch_describe(batch, dataset, id, n);
     RFA_TRY(rfa_agree(all, rfa_batch_lay_out(batch, n, first, window, windows)));
     return rfa_dataset_read(dataset, batch->ids, batch->id, batch->leaves, batch->leaf_count);

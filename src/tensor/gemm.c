@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/profile.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -28,6 +29,7 @@ void rfa_gemm(rfa_transpose op_a,
     const enum CBLAS_TRANSPOSE ta = op_a == RFA_T ? CblasTrans : CblasNoTrans;
     const enum CBLAS_TRANSPOSE tb = op_b == RFA_T ? CblasTrans : CblasNoTrans;
     atomic_fetch_add_explicit(&flops, 2 * m * n * k, memory_order_relaxed);
+    rfa_profile_flops(2 * m * n * k);
 #ifdef RFA_DOUBLE
     cblas_dgemm(CblasRowMajor, ta, tb, rfa_int(m), rfa_int(n), rfa_int(k), alpha, a, rfa_int(lda),
                 b, rfa_int(ldb), beta, c, rfa_int(ldc));

@@ -5,6 +5,7 @@
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
 #include "train/finished.h"
+#include "train/profiling.h"
 #include "train/provenance.h"
 #include "train/report.h"
 #include "train/state.h"
@@ -41,13 +42,11 @@ static rfa_status create(rfa_training *training)
 {
     rfa_session *session = training->session;
     const rfa_config *config = &session->config;
-    const rfa_adamw_options options = {
-        .beta1 = config->train.beta1,
-        .beta2 = config->train.beta2,
-        .epsilon = config->train.epsilon,
-        .weight_decay = config->train.weight_decay,
-        .clip = config->train.clip,
-    };
+    const rfa_adamw_options options = {.beta1 = config->train.beta1,
+                                       .beta2 = config->train.beta2,
+                                       .epsilon = config->train.epsilon,
+                                       .weight_decay = config->train.weight_decay,
+                                       .clip = config->train.clip};
     const ptrdiff_t size = rfa_classifier_table(session->model)->size;
     const int classes = rfa_dataset_classes(session->data);
     RFA_TRY(rfa_sampler_create(&training->sampler, (uint64_t)config->train.seed,
@@ -138,6 +137,7 @@ static void choose_batch(rfa_training *training, int64_t step)
 // ranks; update. On RFA_ERR_NUMERIC the parameters are those of the step before.
 static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa_score *score)
 {
+    RFA_PROFILE_STRETCH(training->options->profile);
     rfa_session *session = training->session;
     const rfa_config *config = &session->config;
     const rfa_comm *all = &session->grid.all;
@@ -279,6 +279,8 @@ static rfa_status stop(rfa_training *training)
     if (training->checkpoint_step != training->step) {
         RFA_TRY(checkpoint(training));
     }
+    RFA_TRY(rfa_agree(&training->session->grid.all,
+                      rfa_profiling_end(training->run, training->session, training->pace.steps)));
     return rfa_fail(RFA_STOPPED, "stopped by %s after step %" PRId64 "; --resume goes on",
                     training->stop, training->step);
 }
@@ -333,7 +335,8 @@ static rfa_status test(rfa_training *training)
     rfa_dataset_close(&data);
     RFA_TRY(status);
     rfa_provenance_peaks(training->run, all);
-    if (training->run) {
+    status = rfa_profiling_end(training->run, session, training->pace.steps);
+    if (training->run && status == RFA_OK) {
         const rfa_evaluation_record record = evaluation_record(training, "test", &score);
         rfa_run_set_state(training->run, "finished");
         rfa_provenance_measure(training->run, training->step,
@@ -431,15 +434,13 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
 
 rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)
 {
-    rfa_training training = {
-        .session = session,
-        .options = options,
-        .path = options->run_path,
-        .best_correct = -1,
-        .best_step = -1,
-        .started = rfa_now(),
-        .checkpointed = rfa_now(),
-    };
+    rfa_training training = {.session = session,
+                             .options = options,
+                             .path = options->run_path,
+                             .best_correct = -1,
+                             .best_step = -1,
+                             .started = rfa_now(),
+                             .checkpointed = rfa_now()};
     rfa_stop_on_signals();
     const rfa_status status = train(&training, options);
     destroy(&training);

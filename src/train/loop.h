@@ -9,6 +9,7 @@
 typedef struct {
     const char *run_path; // RUN.h5
     bool resume, overwrite;
+    bool profile; // where the time of the steps goes: printed at the end, and on record
     // For callers that look on: called on all ranks after each step; its status is agreed and ends
     // the run.
     rfa_status (*watch)(void *context, const rfa_step_record *record);

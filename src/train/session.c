@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include "base/log.h"
+#include "base/profile.h"
 #include "exchange/exact_sum.h"
 #include "layers/head.h"
 #include "storage/digest.h"
@@ -186,6 +187,7 @@ void rfa_session_destroy(rfa_session *session)
 
 uint64_t rfa_session_digest(const rfa_session *session)
 {
+    RFA_PROFILE(RFA_PHASE_DIGEST);
     return rfa_digest(0, rfa_classifier_values(session->model),
                       (size_t)rfa_classifier_table(session->model)->size * sizeof(rfa_real));
 }
