@@ -240,9 +240,7 @@ rfa_status rfa_classifier_gradients(rfa_classifier *model, rfa_real *gradient, c
     }
     rfa_exact_sum_reduce(sum, all);
     const bool good = rfa_exact_sum_is_good(sum);
-    for (ptrdiff_t i = 0; i < model->table.size; i++) {
-        gradient[i] = (rfa_real)rfa_exact_sum_value(sum, i);
-    }
+    rfa_exact_sum_values(gradient, sum);
     rfa_exact_sum_clear(sum);
     return good ? RFA_OK
                 : rfa_fail(RFA_ERR_NUMERIC, "a gradient is not finite or beyond 16384: diverged");

@@ -38,14 +38,31 @@ static void add(rfa_exact_sum *sum, int t)
     rfa_exact_sum_add(sum, cut, x + cut, SIZE - cut);
 }
 
-// Bins are never -0 or, in range, NaN: equal values are equal bits.
+// The whole sum i in units of 2^-51, unrounded: high and low together, however they share it.
+static __int128 units(const rfa_exact_sum *sum, ptrdiff_t i)
+{
+    return ((__int128)(sum->high[i] * 0x1p18) << 33) + sum->low[i];
+}
+
+// Equal sums, and equal bits of their values (which are never -0).
 static bool same(const rfa_exact_sum *a, const rfa_exact_sum *b)
 {
-    bool equal = true;
-    for (int i = 0; i < 2 * SIZE + 1; i++) {
-        equal &= a->bins[i] == b->bins[i] && signbit(a->bins[i]) == signbit(b->bins[i]);
+    bool equal = a->low[a->size] == b->low[b->size];
+    for (ptrdiff_t i = 0; i < a->size; i++) {
+        const double x = rfa_exact_sum_value(a, i), y = rfa_exact_sum_value(b, i);
+        equal &= units(a, i) == units(b, i) && x == y && signbit(x) == signbit(y);
     }
     return equal;
+}
+
+// high is zero where it is not marked as used: clearing and reducing rely on it.
+static bool is_tidy(const rfa_exact_sum *sum)
+{
+    bool tidy = true;
+    for (ptrdiff_t i = 0; i < sum->size; i++) {
+        tidy &= sum->used[i / RFA_EXACT_BLOCK] || sum->high[i] == 0;
+    }
+    return tidy;
 }
 
 // All terms on this rank, in order.
@@ -201,6 +218,107 @@ static void merge_adds_exactly(void **state)
     rfa_exact_sum_destroy(&odd);
 }
 
+// A sum of several blocks, the last one cut off, of which the ranks use the high parts of others:
+// like a sum of all terms on one rank. A block of small terms has none.
+static void blocks_of_small_and_large_terms(void **state)
+{
+    (void)state;
+    enum { B = RFA_EXACT_BLOCK, LONG = 5 * B + 7, ADDS = 40 };
+    rfa_real *x = test_reals(LONG);
+    rfa_exact_sum want, sum, other;
+    create(&want, LONG);
+    create(&sum, LONG);
+    create(&other, LONG);
+    for (int large = 0; large < 64; large += 9) { // which blocks have a large term, of one rank
+        rfa_exact_sum_clear(&want);
+        rfa_exact_sum_clear(&sum);
+        rfa_exact_sum_clear(&other);
+        for (int t = 0; t < ADDS; t++) {
+            for (int i = 0; i < LONG; i++) {
+                x[i] = term(t, i) * (rfa_real)0x1p-14; // below 1/2
+            }
+            for (int b = 0; b <= LONG / B; b++) {
+                if (large >> b & 1 && t == 3 * b) {
+                    x[b * B + 5] = (rfa_real)(b % 2 ? 0.5 : 1234.5678);
+                }
+            }
+            rfa_exact_sum_add(&want, 0, x, LONG);
+            if (t % test_world.size == test_world.rank) { // across borders of blocks, two threads
+                const ptrdiff_t cut = (ptrdiff_t)t * 131 % LONG;
+                rfa_exact_sum_add(t % 8 < 4 ? &sum : &other, 0, x, cut);
+                rfa_exact_sum_add(t % 8 < 4 ? &sum : &other, cut, x + cut, LONG - cut);
+            }
+        }
+        rfa_exact_sum_merge(&sum, &other);
+        check(is_tidy(&sum));
+        rfa_exact_sum_reduce(&sum, &test_world);
+        check(is_tidy(&sum) && is_tidy(&want));
+        check(same(&sum, &want));
+        for (int b = 0; b <= LONG / B; b++) {
+            check(sum.used[b] == (large >> b & 1) && want.used[b] == sum.used[b]);
+        }
+        rfa_exact_sum_values(x, &sum);
+        bool rounded_once = true;
+        for (int i = 0; i < LONG; i++) {
+            const double exact = (double)units(&sum, i) * 0x1p-51;
+            rounded_once &= rfa_exact_sum_value(&sum, i) == exact && x[i] == (rfa_real)exact;
+        }
+        check(rounded_once);
+    }
+    rfa_free(x);
+    rfa_exact_sum_destroy(&want);
+    rfa_exact_sum_destroy(&sum);
+    rfa_exact_sum_destroy(&other);
+}
+
+// Terms that low takes alone, so many that it has to hand them on: once they are 2^62 units, or as
+// many as the ranks could not add. 2^-52, a tie, rounds to even like 3 * 2^-52.
+static void many_small_terms(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 20 };
+    const double x[4] = {0.5 - 0x1p-51, -0.5 + 0x1p-51, 0x1p-52, 3 * 0x1p-52};
+    rfa_exact_sum sum, other;
+    create(&sum, 4);
+    create(&other, 4);
+    for (int t = 0; t < 2040; t++) {
+        rfa_exact_sum_add_double(&sum, 0, x, 4);
+        rfa_exact_sum_add_double(&other, 0, x, 4);
+    }
+    check(!sum.used[0] && sum.low[0] == 2040 * (((int64_t)1 << 50) - 1));
+    rfa_exact_sum_merge(&sum, &other);
+    for (int t = 4080; t < MANY; t++) {
+        rfa_exact_sum_add_double(&sum, 0, x, 4);
+    }
+    check(rfa_exact_sum_is_good(&sum) && sum.used[0]);
+    const double P = test_world.size;
+    rfa_exact_sum_reduce(&sum, &test_world);
+    check(rfa_exact_sum_value(&sum, 0) == P * (0x1p19 - 0x1p-31));
+    check(rfa_exact_sum_value(&sum, 1) == -P * (0x1p19 - 0x1p-31));
+    check(rfa_exact_sum_value(&sum, 2) == 0);
+    check(rfa_exact_sum_value(&sum, 3) == P * 0x1p-30);
+    rfa_exact_sum_destroy(&sum);
+    rfa_exact_sum_destroy(&other);
+}
+
+// Each rank's low is within its limit, their sum would not be.
+static void ranks_together_pass_the_limit(void **state)
+{
+    (void)state;
+    const double x = 0.5 - 0x1p-30;
+    rfa_exact_sum sum;
+    create(&sum, 1);
+    for (int t = 0; t < 2047; t++) {
+        rfa_exact_sum_add_double(&sum, 0, &x, 1);
+    }
+    check(!sum.used[0]);
+    for (int again = 1; again < 4; again++) { // a reduced sum is a term like others
+        rfa_exact_sum_reduce(&sum, &test_world);
+        check(rfa_exact_sum_value(&sum, 0) == pow(test_world.size, again) * 2047 * x);
+    }
+    rfa_exact_sum_destroy(&sum);
+}
+
 static void empty_and_impossible_sizes(void **state)
 {
     (void)state;
@@ -224,6 +342,9 @@ int main(void)
         cmocka_unit_test(full_range_is_exact),
         cmocka_unit_test(out_of_range_is_seen_by_all),
         cmocka_unit_test(merge_adds_exactly),
+        cmocka_unit_test(blocks_of_small_and_large_terms),
+        cmocka_unit_test(many_small_terms),
+        cmocka_unit_test(ranks_together_pass_the_limit),
         cmocka_unit_test(empty_and_impossible_sizes),
     };
     return test_main(tests);
