@@ -134,6 +134,11 @@ int64_t rfa_mem_peak(void)
     return atomic_load(&most);
 }
 
+void rfa_mem_restart(void)
+{
+    atomic_store(&most, atomic_load(&held));
+}
+
 void *rfa_carve(rfa_arena *arena, ptrdiff_t count, size_t size)
 {
     const size_t bytes = ((size_t)count * size + RFA_ALIGN - 1) / RFA_ALIGN * RFA_ALIGN;

@@ -28,6 +28,7 @@ double rfa_mem_limit(void);
 // Bytes held now, and the most that were held at once, by this rank through rfa_alloc.
 int64_t rfa_mem_now(void);
 int64_t rfa_mem_peak(void);
+void rfa_mem_restart(void); // the peak is what is held now
 
 // An arena is one allocation that arrays are carved from: first with base NULL to measure, then
 // for real with the same calls. Never frees its parts.

@@ -1,3 +1,4 @@
+#include "cli/blas.h"
 #include "cli/doctor.h"
 #include "storage/digest.h"
 #include "storage/version.h"
@@ -58,53 +59,14 @@ static void check_hdf5(rfa_doctor *doctor)
                     same ? ", parallel" : " on rank 0, others elsewhere");
 }
 
-// Vector units: 3 AVX-512 as OpenBLAS wants it, 2 AVX2 with FMA, 1 AVX, 0 less.
-static int processor_level(void)
-{
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl")) {
-        return 3;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return 2;
-    }
-    return __builtin_cpu_supports("avx") ? 1 : 0;
-}
-
-// What an OpenBLAS kernel uses, by its name; -1 for unknown ones.
-static int kernel_level(const char *kernel)
-{
-    static const struct {
-        const char *name;
-        int level;
-    } kernels[] = {
-        {"SkylakeX", 3},   {"Cooperlake", 3},  {"SapphireRapids", 3}, {"Haswell", 2},
-        {"Zen", 2},        {"Excavator", 2},   {"Sandybridge", 1},    {"Bulldozer", 1},
-        {"Piledriver", 1}, {"Steamroller", 1}, {"Nehalem", 0},        {"Prescott", 0},
-        {"Core2", 0},      {"Penryn", 0},      {"Dunnington", 0},     {"Barcelona", 0},
-        {"Bobcat", 0},     {"Katmai", 0},      {"Coppermine", 0},     {"Northwood", 0},
-        {"Banias", 0},     {"Atom", 0},        {"Athlon", 0},         {"Opteron", 0},
-    };
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (strcmp(kernels[i].name, kernel) == 0) {
-            return kernels[i].level;
-        }
-    }
-    return -1;
-}
-
 static void check_blas(rfa_doctor *doctor)
 {
-    static const char *const units[] = {"SSE", "AVX", "AVX2", "AVX-512"};
-    const char *library = rfa_gemm_library(), *kernel = strrchr(library, ' ');
-    const char *forced = getenv("OPENBLAS_CORETYPE");
-    const int best = processor_level(), used = kernel_level(kernel ? kernel + 1 : "");
+    const char *library = rfa_gemm_library(), *forced = getenv("OPENBLAS_CORETYPE");
     rfa_doctor_begin(doctor, "blas");
-    int below = used >= 0 && used < best;
+    int below = rfa_blas_is_below();
     MPI_Allreduce(MPI_IN_PLACE, &below, 1, MPI_INT, MPI_SUM, doctor->world->comm);
     char facts[256];
-    snprintf(facts, sizeof facts, "%s, processor with %s", library, units[best]);
+    snprintf(facts, sizeof facts, "%s, processor with %s", library, rfa_blas_processor());
     if (forced) {
         rfa_doctor_append(facts, sizeof facts, ", OPENBLAS_CORETYPE=%s", forced);
     }

@@ -17,6 +17,7 @@ static const struct {
     {"inspect", rfa_cmd_inspect, "show a run, checkpoint or data file"},
     {"diff", rfa_cmd_diff, "name the step at which two runs part"},
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
+    {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -64,7 +65,8 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
         }
     }
     return rfa_fail(RFA_ERR_USAGE,
-                    "no verb '%s': data, train, eval, inspect, diff, reproduce, doctor", argv[1]);
+                    "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, doctor",
+                    argv[1]);
 }
 
 int main(int argc, char **argv)

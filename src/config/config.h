@@ -66,6 +66,12 @@ typedef struct {
         int64_t check_every;       // steps between comparisons of the parameters over ranks; 0: off
         double max_minutes;        // stop, resumable, before this; 0: off
     } train;
+    struct { // of rfa bench: no part of a run, and not in its saved copy
+        char cases[RFA_CONFIG_TEXT], attention[RFA_CONFIG_TEXT]; // lists of words
+        char lengths[RFA_CONFIG_TEXT], sizes[RFA_CONFIG_TEXT],
+            states[RFA_CONFIG_TEXT]; // of numbers
+        int64_t repeats, examples, vocabulary, classes, ceiling;
+    } bench;
 } rfa_config;
 
 // The defaults of the table.

@@ -209,6 +209,31 @@ const rfa_key rfa_keys[] = {
      .help =
          "Stops before this time with a checkpoint and exit code 85, to be resumed; the job's own "
          "end is known from SLURM_JOB_END_TIME or RFA_END_TIME. 0: off."},
+
+    {KEY(bench, cases), .text = "", .neutral = true, .unit = "",
+     .help = "What rfa bench FILE measures: gemm, features, attention, exchange, step, length, "
+             "separated by commas. This section is no part of a run."},
+    {KEY(bench, attention), .text = "all", .neutral = true, .unit = "",
+     .help = "Kinds of the case attention, separated by commas: words joined by '+', such as "
+             "rfa+causal+gated; 'all' that there are; 'own', that of section attention, which the "
+             "words change."},
+    {KEY(bench, lengths), .text = "4096", .neutral = true, .unit = "",
+     .help = "N, tokens of an example, of features, attention and length; separated by commas."},
+    {KEY(bench, sizes), .text = "64, 256, 1024", .neutral = true, .unit = "",
+     .help = "n of the products of n x n matrices of the case gemm."},
+    {KEY(bench, states), .text = "16640, 133120", .neutral = true, .unit = "",
+     .help = "Numbers of a state, of the case exchange. One head of 64 sines, 64 cosines and 64 "
+             "channels has 8322."},
+    {KEY(bench, repeats), .min = 1, .max = 1000, .number = 5, .neutral = true, .unit = "",
+     .help = "Timed repeats of each case, after one that warms up."},
+    {KEY(bench, examples), .min = 1, .max = 4096, .number = 1, .neutral = true, .unit = "",
+     .help = "B, examples of the cases attention and exchange."},
+    {KEY(bench, vocabulary), .min = 2, .max = 65536, .number = 20, .neutral = true, .unit = "",
+     .help = "Symbols of the synthetic tokens of step and length."},
+    {KEY(bench, classes), .min = 2, .max = 65536, .number = 10, .neutral = true, .unit = "",
+     .help = "Classes of the synthetic examples of step and length."},
+    {KEY(bench, ceiling), .min = 32, .max = 8192, .number = 1024, .neutral = true, .unit = "",
+     .help = "n of the product of n x n matrices whose rate is the ceiling."},
 };
 const int rfa_key_count = sizeof rfa_keys / sizeof *rfa_keys;
 

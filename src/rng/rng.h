@@ -20,6 +20,7 @@ typedef enum {
     RFA_RNG_LARA,     // noise of proposals: a = step, b = example of the batch
     RFA_RNG_RA,       // samples of ra: a = step, b = (example of the batch, layer, head)
     RFA_RNG_EVA,      // noise of eva: the same
+    RFA_RNG_BENCH,    // inputs of rfa bench: a = array, b = example
 } rfa_rng_purpose;
 
 // A stream of 2^64 blocks of four 32-bit words.

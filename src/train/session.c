@@ -93,17 +93,17 @@ static rfa_attention_options attention_options(const rfa_config *config)
     return options;
 }
 
-static rfa_status create_model(rfa_session *session)
+rfa_classifier_options
+rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary)
 {
-    const rfa_config *config = &session->config;
-    const rfa_classifier_options options = {
+    return (rfa_classifier_options){
         .layers = config->model.layers,
         .width = config->model.width,
         .heads = config->model.heads,
         .feed_forward = config->model.feed_forward,
         .head = config->model.head,
-        .classes = rfa_dataset_classes(session->data),
-        .vocabulary = rfa_dataset_vocabulary(session->data),
+        .classes = classes,
+        .vocabulary = vocabulary,
         .max_length = config->data.max_length,
         .positions = (rfa_positions)config->model.positions,
         .pooling = (rfa_pooling)config->model.pooling,
@@ -114,6 +114,13 @@ static rfa_status create_model(rfa_session *session)
         .recompute = config->train.recompute,
         .seed = (uint64_t)config->train.seed,
     };
+}
+
+static rfa_status create_model(rfa_session *session)
+{
+    const rfa_classifier_options options =
+        rfa_session_model(&session->config, rfa_dataset_classes(session->data),
+                          rfa_dataset_vocabulary(session->data));
     return rfa_classifier_create(&session->model, &options, &session->grid.sequence,
                                  session->exchange);
 }

@@ -29,6 +29,10 @@ RFA_NODISCARD rfa_status rfa_session_create(rfa_session *session,
                                             const char *split);
 void rfa_session_destroy(rfa_session *session); // idempotent. Collective
 
+// The model that a configuration describes, for data of so many classes and symbols. Local.
+rfa_classifier_options
+rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary);
+
 // Digest of the parameters, the same on all ranks.
 uint64_t rfa_session_digest(const rfa_session *session);
 

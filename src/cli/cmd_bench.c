@@ -1,0 +1,150 @@
+#include "bench/bench.h"
+
+#include "base/log.h"
+#include "cli/bench_lines.h"
+#include "cli/blas.h"
+#include "cli/commands.h"
+#include "cli/settings.h"
+#include "tensor/gemm.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const help[] = {
+    "usage: rfa bench CASE... [--config FILE] [--set key=value]... [--repeats N] [--json]",
+    "       rfa bench FILE.yaml ...",
+    "",
+    "Measures parts of the program on all ranks beside what the same cores reach at the same time.",
+    "Each case first checks its own result against a slow reference in double; a wrong one is",
+    "named, nothing is timed, and the exit code is 1.",
+    "",
+    "  gemm       products of n x n matrices (bench.sizes)",
+    "  attention  every kind (bench.attention) at bench.lengths, bench.examples examples of",
+    "             model.heads heads of model.width / model.heads channels, attention.features",
+    "             projections, parallel.segments segments; with its exchange between ranks",
+    "  step       a whole training step of the configuration: train.batch examples of",
+    "             data.max_length synthetic tokens",
+    "  length     the same at each of bench.lengths",
+    "",
+    "  --config FILE    a configuration; section bench says what to measure where no CASE is given",
+    "  --set key=value  changes one key; rfa train --help-config lists them",
+    "  --repeats N      timed repeats after one that warms up (bench.repeats)",
+    "  --json           one JSON object a line",
+    "",
+    "Seconds are those of the slowest rank: minimum, median, maximum of the repeats. model%: model",
+    "flops over median seconds, over the rate of products of bench.ceiling^3 on all threads of all",
+    "ranks at once, whose samples alternate with the repeats. Model flops are those of the "
+    "products",
+    "that the mathematics needs, 2 m n k each, nothing twice that is computed twice. With E = H d,",
+    "F features of D projections, a token costs each layer of attention",
+    "  linear kinds  forward 4 D E (features of q and k) + 4 F E (state, read-out); backward 4 D E",
+    "                and 8 F E",
+    "  softmax       4 E a pair of tokens forward, 10 E backward; half the pairs when causal",
+    "and a model 2 flops a weight and token forward, 4 backward. done%: the same for the products",
+    "that were executed: those within chunks of a causal sum, and all that is computed again, "
+    "count.",
+    "copy%: bytes that must be moved at least (inputs, outputs and their gradients once) over",
+    "seconds, over the rate of copying large blocks, sampled likewise. peak: memory that the case",
+    "held at once, of the rank that held most.",
+    "",
+    "  rfa bench gemm",
+    "  rfa bench attention --set bench.lengths=65536 --set bench.attention=rfa+causal \\",
+    "      --set model.heads=1",
+    "  mpirun -n 2 rfa bench step --config configs/lra/listops/rfa.yaml",
+    NULL,
+};
+
+static void take(void *context, const rfa_bench_result *result)
+{
+    const bool *json = context;
+    if (*json) {
+        rfa_bench_print_json(result);
+    } else {
+        rfa_bench_print_row(result);
+    }
+}
+
+static void describe_machine(const rfa_comm *world, const rfa_config *config)
+{
+    rfa_note("%d rank%s of %d thread%s, %s, processor with %s", world->size,
+             world->size > 1 ? "s" : "", (int)config->parallel.threads,
+             config->parallel.threads > 1 ? "s" : "", rfa_gemm_library(), rfa_blas_processor());
+    int below = rfa_blas_is_below();
+    MPI_Allreduce(MPI_IN_PLACE, &below, 1, MPI_INT, MPI_MAX, world->comm);
+    if (below) {
+        rfa_note("rfa: warning: the BLAS kernel is not the processor's best%s",
+                 getenv("OPENBLAS_CORETYPE") ? ": unset OPENBLAS_CORETYPE" : "");
+    }
+}
+
+static bool is_file(const char *name)
+{
+    return strpbrk(name, "./") != NULL;
+}
+
+// Cases, or one file, from the arguments.
+static rfa_status
+read_arguments(char cases[RFA_CONFIG_TEXT], rfa_settings *settings, int argc, char **argv)
+{
+    cases[0] = '\0';
+    for (int i = optind; i < argc; i++) {
+        if (is_file(argv[i])) {
+            if (settings->file) {
+                return rfa_fail(RFA_ERR_USAGE, "bench takes one configuration, not '%s' too",
+                                argv[i]);
+            }
+            settings->file = argv[i];
+        } else if (strlen(cases) + strlen(argv[i]) + 2 < RFA_CONFIG_TEXT) {
+            strcat(strcat(cases, cases[0] ? "," : ""), argv[i]);
+        } else {
+            return rfa_fail(RFA_ERR_USAGE, "bench: too many cases");
+        }
+    }
+    if (!cases[0] && !settings->file) {
+        return rfa_fail(RFA_ERR_USAGE, "bench needs a case or a configuration: rfa bench --help");
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv)
+{
+    enum { SET = 256, CONFIG, REPEATS, JSON, HELP = 'h' };
+    static const struct option options[] = {
+        {"set", required_argument, NULL, SET},
+        {"config", required_argument, NULL, CONFIG},
+        {"repeats", required_argument, NULL, REPEATS},
+        {"json", no_argument, NULL, JSON},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    rfa_settings settings = {0};
+    char cases[RFA_CONFIG_TEXT], repeats[64] = "";
+    bool json = false;
+    for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
+        switch (option) {
+        case SET: RFA_TRY(rfa_settings_add(&settings, optarg)); break;
+        case CONFIG: settings.file = optarg; break;
+        case REPEATS: snprintf(repeats, sizeof repeats, "bench.repeats=%.32s", optarg); break;
+        case JSON: json = true; break;
+        case HELP: rfa_print_lines(help); return RFA_OK;
+        default: return rfa_bad_option(argv);
+        }
+    }
+    RFA_TRY(read_arguments(cases, &settings, argc, argv));
+    if (repeats[0]) {
+        RFA_TRY(rfa_settings_add(&settings, repeats));
+    }
+    rfa_config config;
+    rfa_config_defaults(&config);
+    RFA_TRY(rfa_settings_load(&config, &settings, world));
+    if (cases[0]) {
+        memcpy(config.bench.cases, cases, sizeof cases);
+    }
+    describe_machine(world, &config);
+    if (!json) {
+        rfa_bench_print_header();
+    }
+    return rfa_bench_run(&config, world, &(rfa_bench_sink){take, &json});
+}
