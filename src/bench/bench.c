@@ -9,10 +9,9 @@ static const struct {
     const char *name;
     rfa_status (*run)(rfa_bench *bench);
 } cases[] = {
-    {"gemm", rfa_bench_gemm},
-    {"attention", rfa_bench_attention},
-    {"step", rfa_bench_step},
-    {"length", rfa_bench_length},
+    {"gemm", rfa_bench_gemm},           {"features", rfa_bench_features},
+    {"attention", rfa_bench_attention}, {"exchange", rfa_bench_exchange},
+    {"step", rfa_bench_step},           {"length", rfa_bench_length},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

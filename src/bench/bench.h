@@ -27,13 +27,13 @@ typedef struct {
     char phase[RFA_BENCH_NAME];   // "forward", "backward", "both"; may be empty
     rfa_bench_parameter parameter[RFA_BENCH_PARAMETERS];
     int parameters;
-    int ranks, threads, repeats;
-    double minimum, median, maximum; // seconds of a repeat, of its slowest rank
-    double tokens, flops, executed;  // of a repeat, all ranks; 0: there are none
-    double bytes;                    // of a repeat, all ranks: what has to be moved at least
-    double ceiling, copy;            // flops/s and bytes/s of all ranks
-    double peak;                     // bytes that the case held at once, most of any rank
-    double error, tolerance;         // of the check
+    int ranks, threads, repeats, calls; // calls: of each repeat; all below is of one
+    double minimum, median, maximum;    // seconds of the slowest rank
+    double tokens, flops, executed;     // of all ranks; 0: there are none
+    double bytes;                       // of all ranks: what has to be moved at least
+    double ceiling, copy;               // flops/s and bytes/s of all ranks
+    double peak;                        // bytes that the case held at once, most of any rank
+    double error, tolerance;            // of the check
 } rfa_bench_result;
 
 // Shares of the ceilings; 0 without flops, bytes.

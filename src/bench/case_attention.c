@@ -16,10 +16,10 @@ static rfa_status run(void *context, rfa_lap *laps)
     rfa_bench_layer *layer = context;
     rfa_lap start = rfa_lap_start();
     RFA_TRY(rfa_bench_layer_forward(layer, 1));
-    laps[0] = rfa_lap_since(start);
+    rfa_lap_add(&laps[0], start);
     start = rfa_lap_start();
     RFA_TRY(rfa_bench_layer_backward(layer));
-    laps[1] = rfa_lap_since(start);
+    rfa_lap_add(&laps[1], start);
     return RFA_OK;
 }
 

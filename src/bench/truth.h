@@ -50,6 +50,10 @@ void rfa_truth_row(double *out, rfa_truth *truth, ptrdiff_t t);
 // Bound of the relative rounding error of a row, of values of magnitude 1.
 double rfa_truth_bound(const rfa_truth *truth);
 
+// phi [F] of x [d]; returns the log-weight of a key. exponent: as in rfa_truth. Local.
+double
+rfa_truth_features(double *phi, double *exponent, const rfa_feature_map *map, const double *x);
+
 // Parts, private to truth*.c.
 double rfa_truth_dot(const double *a, const double *b, ptrdiff_t n, double *magnitude);
 // out [d] = sum of exp(logits) factors rows over sum of exp(logits) factors; factors NULL: 1.

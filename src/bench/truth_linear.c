@@ -9,11 +9,10 @@ static double softplus(double x)
     return fmax(x, 0) + log1p(exp(-fabs(x)));
 }
 
-// phi [F] of x [d]; returns the log-weight of a key.
-static double features(double *phi, rfa_truth *truth, const double *x)
+double
+rfa_truth_features(double *phi, double *exponent, const rfa_feature_map *map, const double *x)
 {
-    const rfa_feature_map *map = &truth->map;
-    const ptrdiff_t d = truth->d, D = map->projections;
+    const ptrdiff_t d = map->width, D = map->projections;
     double y[RFA_BENCH_HEAD], ignored = 0, square = 0, most = -INFINITY;
     if (map->kind == RFA_MAP_ELU) {
         for (ptrdiff_t j = 0; j < d; j++) {
@@ -41,7 +40,7 @@ static double features(double *phi, rfa_truth *truth, const double *x)
         }
         phi[f] = product;
         most = fmax(most, product);
-        truth->exponent = fmax(truth->exponent, size + square / 2);
+        *exponent = fmax(*exponent, size + square / 2);
     }
     const double scale = 1 / sqrt((double)D);
     for (ptrdiff_t f = 0; f < D; f++) {
@@ -93,7 +92,9 @@ void rfa_truth_linear_prepare(rfa_truth *truth)
     for (ptrdiff_t t = 0; t < truth->n; t++) {
         double decay = 0, input = 0;
         gate(&decay, &input, truth, t);
-        truth->weight[t] = features(truth->phi + t * F, truth, truth->k + t * truth->d) + input;
+        truth->weight[t] = rfa_truth_features(truth->phi + t * F, &truth->exponent, &truth->map,
+                                              truth->k + t * truth->d) +
+                           input;
         truth->decay[t + 1] = truth->decay[t] + decay;
     }
 }
@@ -106,7 +107,7 @@ void rfa_truth_linear_row(double *out, rfa_truth *truth, ptrdiff_t t)
     const ptrdiff_t end = causal && !truth->reverse ? t + 1 : truth->n;
     double *weight = truth->row, *phi = truth->row + truth->n, most = -INFINITY;
     double den = 0, terms = 0;
-    features(phi, truth, truth->q + t * d);
+    rfa_truth_features(phi, &truth->exponent, &truth->map, truth->q + t * d);
     for (ptrdiff_t i = first; i < end; i++) { // decays of tokens behind the key, up to the reader
         const double *sums = truth->decay;
         const double passed = truth->reverse ? sums[i] - sums[t] : sums[t + 1] - sums[i + 1];

@@ -70,14 +70,15 @@ void rfa_bench_print_json(const rfa_bench_result *r)
                  used ? ", " : "", r->parameter[i].name, r->parameter[i].value);
     }
     rfa_print("{\"case\": \"%s\", \"variant\": \"%s\", \"phase\": \"%s\", \"parameters\": {%s}, "
-              "\"ranks\": %d, \"threads\": %d, \"repeats\": %d, \"minimum_seconds\": %.9g, "
+              "\"ranks\": %d, \"threads\": %d, \"repeats\": %d, \"calls\": %d, "
+              "\"minimum_seconds\": %.9g, "
               "\"median_seconds\": %.9g, \"maximum_seconds\": %.9g, \"tokens\": %.17g, "
               "\"tokens_per_second\": %.9g, \"flops\": %.17g, \"flops_per_second\": %.9g, "
               "\"ceiling\": %.9g, \"ratio\": %.9g, \"executed_flops\": %.17g, "
               "\"executed_ratio\": %.9g, \"bytes\": %.17g, \"copy_bandwidth\": %.9g, "
               "\"copy_ratio\": %.9g, \"peak_bytes\": %.17g, \"error\": %.9g, \"tolerance\": %.9g, "
               "\"blas\": \"%s\"}",
-              r->name, r->variant, r->phase, parameters, r->ranks, r->threads, r->repeats,
+              r->name, r->variant, r->phase, parameters, r->ranks, r->threads, r->repeats, r->calls,
               r->minimum, r->median, r->maximum, r->tokens, r->tokens / r->median, r->flops,
               r->flops / r->median, r->ceiling, rfa_bench_ratio(r), r->executed,
               rfa_bench_executed_ratio(r), r->bytes, r->copy, rfa_bench_copy_ratio(r), r->peak,
