@@ -1,10 +1,12 @@
 #include "bench/bench.h"
+#include "bench/record.h"
 
 #include "base/log.h"
 #include "cli/bench_lines.h"
 #include "cli/blas.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
+#include "storage/benchfile.h"
 #include "tensor/gemm.h"
 
 #include <getopt.h>
@@ -14,6 +16,7 @@
 
 static const char *const help[] = {
     "usage: rfa bench CASE... [--config FILE] [--set key=value]... [--repeats N] [--json]",
+    "                         [--out FILE.h5]",
     "       rfa bench FILE.yaml ...",
     "",
     "Measures parts of the program on all ranks beside what the same cores reach at the same time.",
@@ -32,6 +35,7 @@ static const char *const help[] = {
     "  --set key=value  changes one key; rfa train --help-config lists them",
     "  --repeats N      timed repeats after one that warms up (bench.repeats)",
     "  --json           one JSON object a line",
+    "  --out FILE.h5    also a file of all results, which must not be there yet",
     "",
     "Seconds are those of the slowest rank: minimum, median, maximum of the repeats. model%: model",
     "flops over median seconds, over the rate of products of bench.ceiling^3 on all threads of all",
@@ -56,13 +60,22 @@ static const char *const help[] = {
     NULL,
 };
 
+typedef struct {
+    bool json, keep;
+    rfa_bench_record record;
+    rfa_status broken; // what could not be kept
+} output;
+
 static void take(void *context, const rfa_bench_result *result)
 {
-    const bool *json = context;
-    if (*json) {
+    output *to = context;
+    if (to->json) {
         rfa_bench_print_json(result);
     } else {
         rfa_bench_print_row(result);
+    }
+    if (to->keep && to->broken == RFA_OK) {
+        to->broken = rfa_bench_record_add(&to->record, result);
     }
 }
 
@@ -108,26 +121,51 @@ read_arguments(char cases[RFA_CONFIG_TEXT], rfa_settings *settings, int argc, ch
     return RFA_OK;
 }
 
+static rfa_status
+bench(const rfa_comm *world, const rfa_config *config, const char *path, output *to)
+{
+    if (path) {
+        RFA_TRY(rfa_agree(world, world->rank == 0 ? rfa_benchfile_check(path) : RFA_OK));
+        to->keep = world->rank == 0;
+    }
+    describe_machine(world, config);
+    if (!to->json) {
+        rfa_bench_print_header();
+    }
+    rfa_status status = rfa_bench_run(config, world, &(rfa_bench_sink){take, to});
+    if (status == RFA_OK) {
+        status = rfa_agree(world, to->broken);
+    }
+    if (status == RFA_OK && path) {
+        status = rfa_bench_record_write(&to->record, path, config, world);
+    }
+    rfa_bench_record_destroy(&to->record);
+    return status;
+}
+
 rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv)
 {
-    enum { SET = 256, CONFIG, REPEATS, JSON, HELP = 'h' };
+    enum { SET = 256, CONFIG, REPEATS, JSON, OUT, HELP = 'h' };
     static const struct option options[] = {
         {"set", required_argument, NULL, SET},
         {"config", required_argument, NULL, CONFIG},
         {"repeats", required_argument, NULL, REPEATS},
         {"json", no_argument, NULL, JSON},
+        {"out", required_argument, NULL, OUT},
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
     rfa_settings settings = {0};
     char cases[RFA_CONFIG_TEXT], repeats[64] = "";
-    bool json = false;
+    const char *path = NULL;
+    output to = {0};
     for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
         switch (option) {
         case SET: RFA_TRY(rfa_settings_add(&settings, optarg)); break;
         case CONFIG: settings.file = optarg; break;
         case REPEATS: snprintf(repeats, sizeof repeats, "bench.repeats=%.32s", optarg); break;
-        case JSON: json = true; break;
+        case JSON: to.json = true; break;
+        case OUT: path = optarg; break;
         case HELP: rfa_print_lines(help); return RFA_OK;
         default: return rfa_bad_option(argv);
         }
@@ -140,11 +178,8 @@ rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv)
     rfa_config_defaults(&config);
     RFA_TRY(rfa_settings_load(&config, &settings, world));
     if (cases[0]) {
-        memcpy(config.bench.cases, cases, sizeof cases);
+        memset(config.bench.cases, 0, sizeof config.bench.cases);
+        strcpy(config.bench.cases, cases);
     }
-    describe_machine(world, &config);
-    if (!json) {
-        rfa_bench_print_header();
-    }
-    return rfa_bench_run(&config, world, &(rfa_bench_sink){take, &json});
+    return bench(world, &config, path, &to);
 }

@@ -77,4 +77,7 @@ RFA_NODISCARD rfa_status rfa_h5_write_attributes(hid_t object,
                                                  const char *path,
                                                  const rfa_attributes *list);
 
+// Group config of a file: attribute text, and one attribute a key.
+RFA_NODISCARD rfa_status rfa_h5_write_config(hid_t file, const char *path, const char *text);
+
 #endif

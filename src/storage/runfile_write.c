@@ -286,17 +286,17 @@ rfa_status rfa_h5_write_attributes(hid_t object, const char *path, const rfa_att
     return RFA_OK;
 }
 
-static rfa_status write_config(writer *w, const char *text)
+rfa_status rfa_h5_write_config(hid_t file, const char *path, const char *text)
 {
     hid_t group = H5I_INVALID_HID;
     rfa_attributes keys;
     RFA_TRY(rfa_attributes_parse(&keys, text));
-    rfa_status status = rfa_h5_create_group(&group, w->file, w->path, "config");
+    rfa_status status = rfa_h5_create_group(&group, file, path, "config");
     if (status == RFA_OK) {
-        status = rfa_h5_write_text(group, w->path, "text", text);
+        status = rfa_h5_write_text(group, path, "text", text);
     }
     if (status == RFA_OK) {
-        status = rfa_h5_write_attributes(group, w->path, &keys);
+        status = rfa_h5_write_attributes(group, path, &keys);
     }
     rfa_h5_close(&group);
     rfa_attributes_free(&keys);
@@ -308,7 +308,7 @@ static rfa_status write_all(writer *w, const rfa_run_view *view)
     RFA_TRY(rfa_h5_write_text(w->file, w->path, "schema", RFA_RUN_SCHEMA));
     RFA_TRY(rfa_h5_write_text(w->file, w->path, "state", view->state));
     RFA_TRY(rfa_h5_write_attributes(w->file, w->path, &view->attributes));
-    RFA_TRY(write_config(w, view->config_text));
+    RFA_TRY(rfa_h5_write_config(w->file, w->path, view->config_text));
     RFA_TRY(write_classes(w, view));
     RFA_TRY(write_starts(w, view));
     RFA_TRY(write_profile(w, view));

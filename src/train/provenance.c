@@ -11,8 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-// Names of all hosts, each once, in rank order: "node1 node2". Collective; the text on rank 0.
-static void host_names(char *text, size_t size, const rfa_comm *all)
+void rfa_provenance_hosts(char *text, size_t size, const rfa_comm *all)
 {
     char mine[MPI_MAX_PROCESSOR_NAME] = "";
     int length = 0;
@@ -57,7 +56,7 @@ rfa_status rfa_provenance_describe(rfa_run *run, const rfa_session *session, int
     };
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64];
     int length = 0;
-    host_names(start.hosts, sizeof start.hosts, all);
+    rfa_provenance_hosts(start.hosts, sizeof start.hosts, all);
     if (!run) {
         return RFA_OK;
     }

@@ -5,6 +5,9 @@
 #include "storage/runfile.h"
 #include "train/session.h"
 
+// Names of all hosts, each once, in rank order: "node1 node2". Collective; the text on rank 0.
+void rfa_provenance_hosts(char *text, size_t size, const rfa_comm *all);
+
 // Of a start after the given step. run: on rank 0, NULL elsewhere. Collective; RFA_ERR_MEMORY, not
 // agreed.
 RFA_NODISCARD rfa_status rfa_provenance_describe(rfa_run *run,
