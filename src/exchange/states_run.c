@@ -299,6 +299,7 @@ bool rfa_exchange_pump(rfa_exchange *exchange)
 
 void rfa_exchange_finish(rfa_exchange *exchange)
 {
+    RFA_PROFILE(RFA_PHASE_EXCHANGE);
     while (exchange->jobs > 0) {
         const double start = rfa_now();
         MPI_Wait(&exchange->request, MPI_STATUS_IGNORE);
