@@ -60,8 +60,9 @@ static void check_product(const product *p)
 static void test_products(void **state)
 {
     (void)state;
-    static const ptrdiff_t shapes[][3] = {{2, 2, 1},    {16, 16, 32},  {3, 5, 7},    {144, 32, 131},
-                                          {32, 144, 1}, {17, 130, 65}, {64, 2, 300}, {2, 64, 0}};
+    static const ptrdiff_t shapes[][3] = {{2, 2, 1},      {16, 16, 32}, {3, 5, 7},
+                                          {144, 32, 131}, {32, 144, 1}, {17, 130, 65},
+                                          {64, 2, 300},   {2, 64, 0},   {208, 130, 65}};
     static const double scales[][2] = {{1, 0}, {0.5, 1}, {-2, 0.25}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (int ops = 0; ops < 4; ops++) {
@@ -80,7 +81,8 @@ static void test_bits_do_not_depend_on_place(void **state)
     (void)state;
     enum { MOST = 160, SPACE = MOST * (MOST + 20) + 16 };
     static const ptrdiff_t shapes[][3] = {{2, 2, 5},      {16, 32, 16},   {16, 2, 100},
-                                          {144, 32, 131}, {144, 144, 32}, {33, 17, 150}};
+                                          {144, 32, 131}, {144, 144, 32}, {33, 17, 150},
+                                          {160, 144, 100}};
     rfa_real *dense_a = test_reals(SPACE), *dense_b = test_reals(SPACE), *first = test_reals(SPACE);
     rfa_real *a = test_reals(SPACE), *b = test_reals(SPACE), *c = test_reals(SPACE);
     test_fill(dense_a, SPACE, 1, 1);
