@@ -89,7 +89,7 @@ int64_t rfa_causal_read(const rfa_reading *reading,
                         const double *before,
                         rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
     const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
@@ -161,7 +161,7 @@ void rfa_causal_adjoint(double *dstate,
                         const rfa_head *head,
                         rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
@@ -186,13 +186,13 @@ static void states_forward(rfa_real *states,
                            double *m,
                            double *running,
                            const rfa_head *head,
+                           const rfa_feature_map *map,
                            rfa_real *phi,
                            rfa_real *lambda,
                            double *leave,
                            rfa_real *delta,
                            rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
     const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
@@ -240,7 +240,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
                          const double *after,
                          rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
     const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk, ld_g = gradient->ld;
@@ -261,7 +261,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
     const rfa_real *A = dstate + RFA_STATE_HEADER, *A_z = A + F * d;
 
     memcpy(running, before, (size_t)size * sizeof *running);
-    states_forward(states, m, running, head, phi_k, lambda, l.leave, delta, work);
+    states_forward(states, m, running, head, map, phi_k, lambda, l.leave, delta, work);
     // From the exit to the entry, with the adjoint of the state after each chunk.
     memcpy(running, after, (size_t)size * sizeof *running);
     for (ptrdiff_t c = chunks - 1; c >= 0; c--) {

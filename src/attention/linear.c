@@ -23,7 +23,8 @@ ptrdiff_t rfa_linear_work(const rfa_feature_map *map, ptrdiff_t rows)
     const ptrdiff_t backward = 4 * causal * F + causal * (d + 3 + 6 * DOUBLE) +
                                3 * causal * causal + state * (2 + DOUBLE + chunks + 1) +
                                (chunks + 1) * DOUBLE;
-    return map_work + (linear > backward ? linear : backward) + 32 * RFA_ALIGN_ELEMENTS;
+    return map_work + d * map->projections + (linear > backward ? linear : backward) +
+           32 * RFA_ALIGN_ELEMENTS;
 }
 
 double rfa_chunk_leave(
@@ -138,7 +139,7 @@ void rfa_quotient_backward(rfa_real *restrict a,
 
 void rfa_linear_state(double *state, const rfa_head *head, rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, ld = head->ld;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
@@ -160,7 +161,7 @@ int64_t rfa_linear_read(const rfa_reading *reading,
                         const rfa_real *state,
                         rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, ld = head->ld;
     const rfa_real *S = state + RFA_STATE_HEADER, *z = S + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
@@ -187,7 +188,7 @@ void rfa_linear_read_backward(const rfa_head_gradient *gradient,
                               const rfa_real *state,
                               rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, ld = head->ld;
     const rfa_real *S = state + RFA_STATE_HEADER, *z = S + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
@@ -215,7 +216,7 @@ void rfa_linear_state_backward(const rfa_head_gradient *gradient,
                                const rfa_real *dstate,
                                rfa_real *work)
 {
-    const rfa_feature_map *map = head->map;
+    const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
     const ptrdiff_t F = rfa_feature_count(map), d = map->width, ld = head->ld, ld_g = gradient->ld;
     const rfa_real *A = dstate + RFA_STATE_HEADER, *c = A + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);

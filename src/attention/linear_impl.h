@@ -38,6 +38,12 @@ static inline double *take_doubles(rfa_real **work, ptrdiff_t n)
     return (double *)(void *)take(work, n * DOUBLE);
 }
 
+// The head's map, made fast for many chunks.
+static inline rfa_feature_map prepare(const rfa_head *head, rfa_real **work)
+{
+    return rfa_feature_prepare(head->map, take(work, head->map->projections * head->map->width));
+}
+
 static inline void narrow(rfa_real *restrict to, const double *restrict from, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {

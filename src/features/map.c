@@ -41,6 +41,21 @@ double rfa_feature_floor(const rfa_feature_map *map)
     return maps[map->kind]->floor;
 }
 
+rfa_feature_map rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transpose)
+{
+    const ptrdiff_t d = map->width, D = map->projections;
+    rfa_feature_map prepared = *map;
+    if (maps[map->kind]->features > 0) {
+        for (ptrdiff_t i = 0; i < D; i++) {
+            for (ptrdiff_t j = 0; j < d; j++) {
+                transpose[j * D + i] = map->w[i * d + j];
+            }
+        }
+        prepared.w_t = transpose;
+    }
+    return prepared;
+}
+
 // Forward: y and the products; backward: adjoints of y, y, and those of the log-weights.
 ptrdiff_t rfa_feature_work(const rfa_feature_map *map, ptrdiff_t rows)
 {
@@ -112,7 +127,8 @@ void rfa_features_forward(rfa_real *phi,
     rfa_real *y = work, *product = work + rows * d;
     if (is_projected) {
         scale_rows(y, x, ld, map, rows);
-        rfa_gemm(RFA_N, RFA_T, rows, D, d, 1, y, d, map->w, d, 0, product, D);
+        rfa_gemm(RFA_N, map->w_t ? RFA_N : RFA_T, rows, D, d, 1, y, d, map->w_t ? map->w_t : map->w,
+                 map->w_t ? D : d, 0, product, D);
     }
     for (ptrdiff_t t = 0; t < rows; t++) {
         const rfa_real *row = is_projected ? product + t * D : x + t * ld;
