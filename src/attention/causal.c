@@ -62,24 +62,89 @@ static void weigh(
         l->entry[i] = (rfa_real)ratio(m, most);
         rfa_real *row = l->weights + i * n;
         const range keys = seen(head, i, n);
-        for (ptrdiff_t j = 0; j < n; j++) {
-            const bool visible = j >= keys.first && j < keys.end && !isinf(most);
-            row[j] = visible ? (rfa_real)(l->enter[j] - most) : (rfa_real)-INFINITY;
+        for (ptrdiff_t j = keys.first; j < keys.end; j++) {
+            row[j] = isinf(most) ? (rfa_real)-INFINITY : (rfa_real)(l->enter[j] - most);
         }
-        rfa_vexp(row, row, n);
+        rfa_vexp(row + keys.first, row + keys.first, keys.end - keys.first);
     }
 }
 
-// Leaves of scores [n][n] what queries see, with their weights.
-static void keep_seen(rfa_real *scores, const rfa_head *head, const logarithms *l, ptrdiff_t n)
+// Products of a chunk's queries and keys are made in two halves of rows, which leave out most of
+// what queries don't see.
+typedef struct {
+    ptrdiff_t row, rows, first, count; // of the other side: [first, first + count)
+} half;
+
+// Half 0 or 1 of n queries (or keys) and the keys that they see (or queries that see them).
+static half half_of(int which, bool of_queries, const rfa_head *head, ptrdiff_t n)
+{
+    const ptrdiff_t middle = rfa_padded(n / 2);
+    const bool early = of_queries != head->reverse; // the first half meets itself alone
+    return which == 0 ? (half){0, middle, 0, early ? middle : n}
+                      : (half){middle, n - middle, early ? 0 : middle, early ? n : n - middle};
+}
+
+// scores [n][n] = x y^T where queries see keys, and elsewhere anything finite or what it was.
+static void score_seen(rfa_real *scores,
+                       const rfa_real *x,
+                       ptrdiff_t ld_x,
+                       const rfa_real *y,
+                       ptrdiff_t ld_y,
+                       ptrdiff_t width,
+                       const rfa_head *head,
+                       ptrdiff_t n)
+{
+    for (int which = 0; which < 2; which++) {
+        const half h = half_of(which, true, head, n);
+        if (h.rows > 0) {
+            rfa_gemm(RFA_N, RFA_T, h.rows, h.count, width, 1, x + h.row * ld_x, ld_x,
+                     y + h.first * ld_y, ld_y, 0, scores + h.row * n + h.first, n);
+        }
+    }
+}
+
+// to [n][width] += scores x (of queries) or scores^T x (of keys).
+static void add_seen(rfa_real *to,
+                     ptrdiff_t ld_to,
+                     rfa_transpose op,
+                     const rfa_real *scores,
+                     const rfa_real *x,
+                     ptrdiff_t ld_x,
+                     ptrdiff_t width,
+                     const rfa_head *head,
+                     ptrdiff_t n)
+{
+    for (int which = 0; which < 2; which++) {
+        const half h = half_of(which, op == RFA_N, head, n);
+        const ptrdiff_t at = op == RFA_N ? h.row * n + h.first : h.first * n + h.row;
+        if (h.rows > 0) {
+            rfa_gemm(op, RFA_N, h.rows, width, h.count, 1, scores + at, n, x + h.first * ld_x, ld_x,
+                     1, to + h.row * ld_to, ld_to);
+        }
+    }
+}
+
+// Leaves of scores [n][n] what queries see, plus b [n] of the query (NULL: 0), with their weights.
+static void keep_seen(
+    rfa_real *scores, const rfa_real *b, const rfa_head *head, const logarithms *l, ptrdiff_t n)
 {
     for (ptrdiff_t t = 0; t < n; t++) {
         const range keys = seen(head, t, n);
-        rfa_real *row = scores + t * n;
+        rfa_real *restrict row = scores + t * n;
+        const rfa_real add = b ? b[t] : 0;
         memset(row, 0, (size_t)keys.first * sizeof *row);
         memset(row + keys.end, 0, (size_t)(n - keys.end) * sizeof *row);
-        for (ptrdiff_t j = keys.first; l && j < keys.end; j++) {
-            row[j] *= l->weights[t * n + j];
+        if (l) {
+            const rfa_real *restrict weights = l->weights + t * n;
+#pragma omp simd
+            for (ptrdiff_t j = keys.first; j < keys.end; j++) {
+                row[j] = (row[j] + add) * weights[j];
+            }
+        } else if (b) {
+#pragma omp simd
+            for (ptrdiff_t j = keys.first; j < keys.end; j++) {
+                row[j] += add;
+            }
         }
     }
 }
@@ -95,34 +160,34 @@ int64_t rfa_causal_read(const rfa_reading *reading,
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
     const bool weighted = rfa_head_is_weighted(head);
     rfa_real *phi_q = take(&work, chunk * F), *phi_k = take(&work, chunk * F);
-    rfa_real *scores = take(&work, chunk * chunk), *state = take(&work, size);
-    rfa_real *delta = take(&work, size);
+    rfa_real *scores = take(&work, chunk * chunk);
+    rfa_real *S = take(&work, size), *z = S + F * d, *delta = take(&work, size);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
-    double *running = take_doubles(&work, size);
+    const rfa_running running = {.state = take_doubles(&work, size), .narrow = S};
     logarithms l = {0};
     if (weighted) {
         l = take_logarithms(&work, chunk);
     }
-    const rfa_real *S = state + RFA_STATE_HEADER, *z = S + F * d;
     int64_t guards = 0;
-    memcpy(running, before, (size_t)size * sizeof *running);
+    memcpy(running.state, before, (size_t)size * sizeof *before);
+    narrow(S, before + RFA_STATE_HEADER, F * (d + 1));
     for (ptrdiff_t c = 0; c < chunks; c++) {
         const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
         rfa_real *o = reading->out + t * reading->ld;
-        narrow(state, running, size);
         rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
         rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
-        rfa_gemm(RFA_N, RFA_T, n, n, F, 1, phi_q, F, phi_k, F, 0, scores, n);
+        score_seen(scores, phi_q, F, phi_k, F, F, head, n);
         if (weighted) {
-            weigh(&l, head, lambda, running[0], t, n);
+            weigh(&l, head, lambda, running.state[0], t, n);
         }
-        keep_seen(scores, head, weighted ? &l : NULL, n);
+        keep_seen(scores, NULL, head, weighted ? &l : NULL, n);
         rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi_q, F, S, d, 0, o, reading->ld);
         for (ptrdiff_t i = 0; i < n; i++) {
+            const range keys = seen(head, i, n);
             rfa_real sum = 0, entered = dot(phi_q + i * F, z, F);
 #pragma omp simd reduction(+ : sum)
-            for (ptrdiff_t j = 0; j < n; j++) {
+            for (ptrdiff_t j = keys.first; j < keys.end; j++) {
                 sum += scores[i * n + j];
             }
             if (weighted) {
@@ -132,10 +197,10 @@ int64_t rfa_causal_read(const rfa_reading *reading,
             }
             reading->den[t + i] = sum + entered;
         }
-        rfa_gemm(RFA_N, RFA_N, n, d, n, 1, scores, n, head->v + at, ld, 1, o, reading->ld);
+        add_seen(o, reading->ld, RFA_N, scores, head->v + at, ld, d, head, n);
         guards += rfa_quotient(reading, head, t, n);
         if (c + 1 < chunks) {
-            rfa_state_add(running, l.passed, phi_k, weighted ? l.leave : NULL, head->v + at, ld,
+            rfa_state_add(&running, l.passed, phi_k, weighted ? l.leave : NULL, head->v + at, ld,
                           NULL, n, F, d, delta);
         }
     }
@@ -169,6 +234,7 @@ void rfa_causal_adjoint(double *dstate,
     rfa_real *phi = take(&work, chunk * F), *delta = take(&work, F * (d + 1));
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
     double *log_weight = weighted ? take_doubles(&work, chunk) : NULL;
+    const rfa_running running = {.state = dstate};
     rfa_state_clear(dstate, head);
     for (ptrdiff_t c = 0; c < chunks; c++) {
         const ptrdiff_t t = from_entry(head, chunks - 1 - c, chunks) * chunk;
@@ -176,15 +242,34 @@ void rfa_causal_adjoint(double *dstate,
         rfa_quotient_backward(a, b, dout, reading, head, t, n);
         rfa_features_forward(phi, NULL, head->q + t * head->ld, head->ld, NULL, map, n, work);
         const double decay = weighted ? adjoint_weights(log_weight, reading, head, t, n) : 0;
-        rfa_state_add(dstate, decay, phi, log_weight, a, d, b, n, F, d, delta);
+        rfa_state_add(&running, decay, phi, log_weight, a, d, b, n, F, d, delta);
     }
 }
 
-// The state before each chunk, numbered from the entry, and the one after the last. states
-// [chunks + 1][size], m [chunks + 1]: their scales.
+// to = from with S in transpose, also in narrow (without m and L). The backward multiplies by S^T,
+// and BLAS is slower with transposed right-hand sides.
+static void enter_transposed(rfa_running *to, const double *from, ptrdiff_t F, ptrdiff_t d)
+{
+    const double *restrict S = from + RFA_STATE_HEADER;
+    double *restrict T = to->state + RFA_STATE_HEADER;
+    to->state[0] = from[0];
+    to->state[1] = from[1];
+    for (ptrdiff_t f = 0; f < F; f++) {
+        for (ptrdiff_t j = 0; j < d; j++) {
+            T[j * F + f] = S[f * d + j];
+        }
+        T[F * d + f] = S[F * d + f];
+    }
+    to->is_transposed = true;
+    narrow(to->narrow, T, F * (d + 1));
+}
+
+// The state before each chunk, numbered from the entry, and the one after the last: states [chunks
+// + 1][F (d + 1)] of S^T and z, m [chunks + 1] their scales.
 static void states_forward(rfa_real *states,
                            double *m,
-                           double *running,
+                           rfa_running *running,
+                           const double *before,
                            const rfa_head *head,
                            const rfa_feature_map *map,
                            rfa_real *phi,
@@ -193,19 +278,33 @@ static void states_forward(rfa_real *states,
                            rfa_real *delta,
                            rfa_real *work)
 {
-    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = F * (d + 1);
     const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
-    for (ptrdiff_t c = 0; c <= chunks; c++) {
-        narrow(states + c * size, running, size);
-        m[c] = running[0];
-        if (c + 1 < chunks || (c < chunks && head->decay)) { // the last one is for decays only
-            const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
-            const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
-            rfa_features_forward(phi, lambda, head->k + at, ld, head->mask + t, map, n, work);
-            const double passed = leave ? rfa_chunk_leave(leave, lambda, head, t, n) : 0;
-            rfa_state_add(running, passed, phi, leave, head->v + at, ld, NULL, n, F, d, delta);
+    running->narrow = states;
+    enter_transposed(running, before, F, d);
+    m[0] = running->state[0];
+    for (ptrdiff_t c = 0; c < chunks; c++) {
+        if (c + 1 == chunks && !head->decay) {
+            break; // the last one is for decays only
         }
+        const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
+        const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
+        rfa_features_forward(phi, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        const double passed = leave ? rfa_chunk_leave(leave, lambda, head, t, n) : 0;
+        running->narrow = states + (c + 1) * size;
+        rfa_state_add(running, passed, phi, leave, head->v + at, ld, NULL, n, F, d, delta);
+        m[c + 1] = running->state[0];
+    }
+}
+
+// y = (y + a x) factor
+static void add_scaled(
+    rfa_real *restrict y, rfa_real a, const rfa_real *restrict x, rfa_real factor, ptrdiff_t n)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] = (y[i] + a * x[i]) * factor;
     }
 }
 
@@ -241,7 +340,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
                          rfa_real *work)
 {
     const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
-    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = rfa_linear_state_size(map);
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width, size = F * (d + 1);
     const ptrdiff_t chunk = chunk_rows(head->rows, CAUSAL_CHUNK), ld = head->ld;
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk, ld_g = gradient->ld;
     const bool weighted = rfa_head_is_weighted(head);
@@ -249,66 +348,58 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
     rfa_real *dphi_q = take(&work, chunk * F), *dphi_k = take(&work, chunk * F);
     rfa_real *scores = take(&work, chunk * chunk), *dscores = take(&work, chunk * chunk);
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
-    rfa_real *delta = take(&work, size), *dstate = take(&work, size);
+    rfa_real *delta = take(&work, size), *A = take(&work, size), *A_z = A + F * d;
     rfa_real *states = take(&work, (chunks + 1) * size);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
-    double *running = take_doubles(&work, size), *m = take_doubles(&work, chunks + 1);
+    double *m = take_doubles(&work, chunks + 1);
     double *query_weight = weighted ? take_doubles(&work, chunk) : NULL;
+    rfa_running running = {.state = take_doubles(&work, RFA_STATE_HEADER + size)};
     logarithms l = {0};
     if (weighted) {
         l = take_logarithms(&work, chunk);
     }
-    const rfa_real *A = dstate + RFA_STATE_HEADER, *A_z = A + F * d;
-
-    memcpy(running, before, (size_t)size * sizeof *running);
-    states_forward(states, m, running, head, map, phi_k, lambda, l.leave, delta, work);
-    // From the exit to the entry, with the adjoint of the state after each chunk.
-    memcpy(running, after, (size_t)size * sizeof *running);
+    states_forward(states, m, &running, before, head, map, phi_k, lambda, l.leave, delta, work);
+    // From the exit to the entry, with the adjoint A^T of the state after each chunk.
+    running.narrow = A;
+    enter_transposed(&running, after, F, d);
     for (ptrdiff_t c = chunks - 1; c >= 0; c--) {
         const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
-        const rfa_real *S = states + c * size + RFA_STATE_HEADER, *z = S + F * d;
+        const rfa_real *S = states + c * size, *z = S + F * d;
         const rfa_real *v = head->v + at;
         rfa_real *dv = gradient->v + t * ld_g;
-        narrow(dstate, running, size);
+        const double scale = running.state[0];
         rfa_quotient_backward(a, b, dout, reading, head, t, n);
         rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
         rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
         if (weighted) {
             weigh(&l, head, lambda, m[c], t, n);
         }
-        rfa_gemm(RFA_N, RFA_T, n, n, F, 1, phi_q, F, phi_k, F, 0, scores, n);
-        keep_seen(scores, head, weighted ? &l : NULL, n);
-        for (ptrdiff_t i = 0; i < n; i++) { // dscores = a v^T + b 1^T
-            for (ptrdiff_t j = 0; j < n; j++) {
-                dscores[i * n + j] = b[i];
-            }
-        }
-        rfa_gemm(RFA_N, RFA_T, n, n, d, 1, a, d, v, ld, 1, dscores, n);
-        keep_seen(dscores, head, weighted ? &l : NULL, n);
+        const logarithms *weights = weighted ? &l : NULL;
+        score_seen(scores, phi_q, F, phi_k, F, F, head, n);
+        keep_seen(scores, NULL, head, weights, n);
+        score_seen(dscores, a, d, v, ld, d, head, n);
+        keep_seen(dscores, b, head, weights, n); // a v^T + b 1^T
 
         // What entered and what leaves the chunk, then what stays inside.
-        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, a, d, S, d, 0, dphi_q, F);
-        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, v, ld, A, d, 0, dphi_k, F);
-        rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi_k, F, A, d, 0, dv, ld_g);
+        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, a, d, S, F, 0, dphi_q, F);
+        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A, F, 0, dphi_k, F);
+        rfa_gemm(RFA_N, RFA_T, n, d, F, 1, phi_k, F, A, F, 0, dv, ld_g);
         for (ptrdiff_t i = 0; i < n; i++) {
-            axpy(dphi_q + i * F, b[i], z, F);
-            axpy(dphi_k + i * F, 1, A_z, F);
+            const rfa_real leave = weighted ? (rfa_real)ratio(l.leave[i], -scale) : 1;
+            add_scaled(dphi_q + i * F, b[i], z, weighted ? l.entry[i] : 1, F);
+            add_scaled(dphi_k + i * F, 1, A_z, leave, F);
             if (weighted) {
-                const rfa_real leave = (rfa_real)ratio(l.leave[i], -running[0]);
-                scale_row(dphi_q + i * F, l.entry[i], F);
-                scale_row(dphi_k + i * F, leave, F);
                 scale_row(dv + i * ld_g, leave, d);
             }
         }
-        rfa_gemm(RFA_N, RFA_N, n, F, n, 1, dscores, n, phi_k, F, 1, dphi_q, F);
-        rfa_gemm(RFA_T, RFA_N, n, F, n, 1, dscores, n, phi_q, F, 1, dphi_k, F);
-        rfa_gemm(RFA_T, RFA_N, n, d, n, 1, scores, n, a, d, 1, dv, ld_g);
+        add_seen(dphi_q, F, RFA_N, dscores, phi_k, F, F, head, n);
+        add_seen(dphi_k, F, RFA_T, dscores, phi_q, F, F, head, n);
+        add_seen(dv, ld_g, RFA_T, scores, a, d, d, head, n);
         if (gradient->decay) {
-            const double through =
-                isinf(m[c + 1]) || isinf(running[0])
-                    ? 0
-                    : exp(m[c + 1] + running[0]) * (double)dot(S + size, A, F * (d + 1));
+            const double through = isinf(m[c + 1]) || isinf(scale)
+                                       ? 0
+                                       : exp(m[c + 1] + scale) * (double)dot(S + size, A, size);
             decay_backward(gradient, head, phi_q, dphi_q, phi_k, dphi_k, through, t, n);
         }
         rfa_features_backward(gradient->q + t * ld_g, ld_g, &gradient->map, dphi_q, phi_q, false,
@@ -317,7 +408,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
                               head->k + at, ld, map, n, work);
         if (c > 0) {
             const double decay = weighted ? adjoint_weights(query_weight, reading, head, t, n) : 0;
-            rfa_state_add(running, decay, phi_q, query_weight, a, d, b, n, F, d, delta);
+            rfa_state_add(&running, decay, phi_q, query_weight, a, d, b, n, F, d, delta);
         }
     }
 }

@@ -47,31 +47,24 @@ void rfa_state_clear(double *state, const rfa_head *head)
     }
 }
 
-// Brings the state's scale to what the new rows need, and the rows to that scale.
-static void rescale(double *state,
-                    rfa_real *phi,
-                    const double *log_weight,
-                    ptrdiff_t rows,
-                    ptrdiff_t F,
-                    ptrdiff_t d)
+// Brings the state's scale to what the new rows need, and the rows to that scale. Returns what the
+// state shrinks by.
+static double
+rescale(double *state, rfa_real *phi, const double *log_weight, ptrdiff_t rows, ptrdiff_t F)
 {
     double m = state[0];
     for (ptrdiff_t t = 0; t < rows; t++) {
         m = log_weight[t] > m ? log_weight[t] : m;
     }
     const double shrink = ratio(state[0], m);
-    if (shrink != 1) {
-        for (ptrdiff_t i = RFA_STATE_HEADER; i < RFA_STATE_HEADER + F * (d + 1); i++) {
-            state[i] *= shrink;
-        }
-    }
     for (ptrdiff_t t = 0; t < rows; t++) {
         scale_row(phi + t * F, (rfa_real)ratio(log_weight[t], m), F);
     }
     state[0] = m;
+    return shrink;
 }
 
-void rfa_state_add(double *state,
+void rfa_state_add(const rfa_running *running,
                    double decay,
                    rfa_real *phi,
                    const double *log_weight,
@@ -83,19 +76,29 @@ void rfa_state_add(double *state,
                    ptrdiff_t d,
                    rfa_real *delta)
 {
+    double *restrict state = running->state;
+    double shrink = 1;
     if (log_weight) {
         state[0] += decay;
         state[1] += decay;
-        rescale(state, phi, log_weight, rows, F, d);
+        shrink = rescale(state, phi, log_weight, rows, F);
     }
-    rfa_gemm(RFA_T, RFA_N, F, d, rows, 1, phi, F, x, ld, 0, delta, d);
+    if (running->is_transposed) {
+        rfa_gemm(RFA_T, RFA_N, d, F, rows, 1, x, ld, phi, F, 0, delta, F);
+    } else {
+        rfa_gemm(RFA_T, RFA_N, F, d, rows, 1, phi, F, x, ld, 0, delta, d);
+    }
     rfa_real *z = delta + F * d;
     memset(z, 0, (size_t)F * sizeof *z);
     for (ptrdiff_t t = 0; t < rows; t++) {
         axpy(z, b ? b[t] : 1, phi + t * F, F);
     }
+    double *restrict sum = state + RFA_STATE_HEADER;
     for (ptrdiff_t i = 0; i < F * (d + 1); i++) {
-        state[RFA_STATE_HEADER + i] += delta[i];
+        sum[i] = sum[i] * shrink + (double)delta[i];
+    }
+    if (running->narrow) {
+        narrow(running->narrow, sum, F * (d + 1));
     }
 }
 
@@ -146,13 +149,14 @@ void rfa_linear_state(double *state, const rfa_head *head, rfa_real *work)
     rfa_real *phi = take(&work, chunk * F), *delta = take(&work, F * (d + 1));
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
     double *log_weight = rfa_head_is_weighted(head) ? take_doubles(&work, chunk) : NULL;
+    const rfa_running running = {.state = state};
     rfa_state_clear(state, head);
     for (ptrdiff_t c = 0; c < chunks; c++) {
         const ptrdiff_t t = (head->reverse ? chunks - 1 - c : c) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t);
         rfa_features_forward(phi, lambda, head->k + t * ld, ld, head->mask + t, map, n, work);
         const double decay = log_weight ? rfa_chunk_leave(log_weight, lambda, head, t, n) : 0;
-        rfa_state_add(state, decay, phi, log_weight, head->v + t * ld, ld, NULL, n, F, d, delta);
+        rfa_state_add(&running, decay, phi, log_weight, head->v + t * ld, ld, NULL, n, F, d, delta);
     }
 }
 
@@ -195,12 +199,13 @@ void rfa_linear_read_backward(const rfa_head_gradient *gradient,
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
     rfa_real *delta = take(&work, F * (d + 1));
+    const rfa_running running = {.state = dstate};
     memset(dstate, 0, (size_t)rfa_linear_state_size(map) * sizeof *dstate);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         rfa_quotient_backward(a, b, dout, reading, head, t, n);
         rfa_features_forward(phi, NULL, head->q + t * ld, ld, NULL, map, n, work);
-        rfa_state_add(dstate, 0, phi, NULL, a, d, b, n, F, d, delta);
+        rfa_state_add(&running, 0, phi, NULL, a, d, b, n, F, d, delta);
         rfa_gemm(RFA_N, RFA_T, n, F, d, 1, a, d, S, d, 0, dphi, F);
         for (ptrdiff_t i = 0; i < n; i++) {
             axpy(dphi + i * F, b[i], z, F);

@@ -101,10 +101,17 @@ double rfa_chunk_leave(
 // Empties a state: zeros, and with weights m = -infinity.
 void rfa_state_clear(double *state, const rfa_head *head);
 
+// A state that a scan carries along.
+typedef struct {
+    double *state;
+    bool is_transposed; // its S is [d][F]
+    rfa_real *narrow;   // S and z as an addition leaves them; NULL: not wanted
+} rfa_running;
+
 // The running state passes a decay and then takes phi^T [x, b], whose rows carry the logarithmic
 // weights log_weight (NULL: 0, and no decay). x [rows][ld], b [rows] or NULL for ones. phi is
 // scaled in place; delta [F][d + 1] is scratch.
-void rfa_state_add(double *state,
+void rfa_state_add(const rfa_running *running,
                    double decay,
                    rfa_real *phi,
                    const double *log_weight,
