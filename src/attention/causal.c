@@ -2,6 +2,7 @@
 // scan comes: the first row, in reverse the last one; "exit" is the other side.
 #include "attention/linear_impl.h"
 
+#include "tensor/fetch.h"
 #include "tensor/gemm.h"
 #include "tensor/vmath.h"
 
@@ -175,8 +176,9 @@ int64_t rfa_causal_read(const rfa_reading *reading,
         const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
         rfa_real *o = reading->out + t * reading->ld;
-        rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
-        rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        const ptrdiff_t step = step_to_next(head, head->reverse, t, n);
+        query_features(phi_q, head, map, t, n, step, work);
+        key_features(phi_k, lambda, head, map, t, n, step, work);
         score_seen(scores, phi_q, F, phi_k, F, F, head, n);
         if (weighted) {
             weigh(&l, head, lambda, running.state[0], t, n);
@@ -201,7 +203,7 @@ int64_t rfa_causal_read(const rfa_reading *reading,
         guards += rfa_quotient(reading, head, t, n);
         if (c + 1 < chunks) {
             rfa_state_add(&running, l.passed, phi_k, weighted ? l.leave : NULL, head->v + at, ld,
-                          NULL, n, F, d, delta);
+                          step * ld, NULL, n, F, d, delta);
         }
     }
     return guards;
@@ -239,10 +241,11 @@ void rfa_causal_adjoint(double *dstate,
     for (ptrdiff_t c = 0; c < chunks; c++) {
         const ptrdiff_t t = from_entry(head, chunks - 1 - c, chunks) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t);
-        rfa_quotient_backward(a, b, dout, reading, head, t, n);
-        rfa_features_forward(phi, NULL, head->q + t * head->ld, head->ld, NULL, map, n, work);
+        const ptrdiff_t step = step_to_next(head, !head->reverse, t, n);
+        rfa_quotient_backward(a, b, dout, reading, head, t, n, step);
+        query_features(phi, head, map, t, n, step, work);
         const double decay = weighted ? adjoint_weights(log_weight, reading, head, t, n) : 0;
-        rfa_state_add(&running, decay, phi, log_weight, a, d, b, n, F, d, delta);
+        rfa_state_add(&running, decay, phi, log_weight, a, d, 0, b, n, F, d, delta);
     }
 }
 
@@ -290,10 +293,12 @@ static void states_forward(rfa_real *states,
         }
         const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t), at = t * ld;
-        rfa_features_forward(phi, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        const ptrdiff_t step = step_to_next(head, head->reverse, t, n);
+        key_features(phi, lambda, head, map, t, n, step, work);
         const double passed = leave ? rfa_chunk_leave(leave, lambda, head, t, n) : 0;
         running->narrow = states + (c + 1) * size;
-        rfa_state_add(running, passed, phi, leave, head->v + at, ld, NULL, n, F, d, delta);
+        rfa_state_add(running, passed, phi, leave, head->v + at, ld, step * ld, NULL, n, F, d,
+                      delta);
         m[c + 1] = running->state[0];
     }
 }
@@ -369,9 +374,10 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
         const rfa_real *v = head->v + at;
         rfa_real *dv = gradient->v + t * ld_g;
         const double scale = running.state[0];
-        rfa_quotient_backward(a, b, dout, reading, head, t, n);
-        rfa_features_forward(phi_q, NULL, head->q + at, ld, NULL, map, n, work);
-        rfa_features_forward(phi_k, lambda, head->k + at, ld, head->mask + t, map, n, work);
+        const ptrdiff_t step = step_to_next(head, !head->reverse, t, n);
+        rfa_quotient_backward(a, b, dout, reading, head, t, n, step);
+        query_features(phi_q, head, map, t, n, step, work);
+        key_features(phi_k, lambda, head, map, t, n, step, work);
         if (weighted) {
             weigh(&l, head, lambda, m[c], t, n);
         }
@@ -387,6 +393,9 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
         rfa_gemm(RFA_N, RFA_T, n, d, F, 1, phi_k, F, A, F, 0, dv, ld_g);
         for (ptrdiff_t i = 0; i < n; i++) {
             const rfa_real leave = weighted ? (rfa_real)ratio(l.leave[i], -scale) : 1;
+            if (step != 0) {
+                rfa_fetch(v + (step + i) * ld, d);
+            }
             add_scaled(dphi_q + i * F, b[i], z, weighted ? l.entry[i] : 1, F);
             add_scaled(dphi_k + i * F, 1, A_z, leave, F);
             if (weighted) {
@@ -408,7 +417,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
                               head->k + at, ld, map, n, work);
         if (c > 0) {
             const double decay = weighted ? adjoint_weights(query_weight, reading, head, t, n) : 0;
-            rfa_state_add(&running, decay, phi_q, query_weight, a, d, b, n, F, d, delta);
+            rfa_state_add(&running, decay, phi_q, query_weight, a, d, 0, b, n, F, d, delta);
         }
     }
 }

@@ -1,5 +1,6 @@
 #include "attention/linear_impl.h"
 
+#include "tensor/fetch.h"
 #include "tensor/gemm.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ ptrdiff_t rfa_linear_work(const rfa_feature_map *map, ptrdiff_t rows)
     const ptrdiff_t chunk = least(padded, CHUNK), causal = least(padded, CAUSAL_CHUNK);
     const ptrdiff_t chunks = (padded + CAUSAL_CHUNK - 1) / CAUSAL_CHUNK;
     const ptrdiff_t map_work = rfa_feature_work(map, chunk);
-    const ptrdiff_t linear = 2 * chunk * F + chunk * (d + 2 + DOUBLE) + state;
+    const ptrdiff_t linear = 2 * chunk * F + chunk * (d + 2 + DOUBLE) + 2 * state;
     // Causal: features and adjoints of q and k, quotient, scores, their adjoints and weights,
     // logarithms, two states and a double one, and the states around the chunks for the backward.
     const ptrdiff_t backward = 4 * causal * F + causal * (d + 3 + 6 * DOUBLE) +
@@ -70,6 +71,7 @@ void rfa_state_add(const rfa_running *running,
                    const double *log_weight,
                    const rfa_real *x,
                    ptrdiff_t ld,
+                   ptrdiff_t next,
                    const rfa_real *b,
                    ptrdiff_t rows,
                    ptrdiff_t F,
@@ -91,6 +93,9 @@ void rfa_state_add(const rfa_running *running,
     rfa_real *z = delta + F * d;
     memset(z, 0, (size_t)F * sizeof *z);
     for (ptrdiff_t t = 0; t < rows; t++) {
+        if (next != 0) {
+            rfa_fetch(x + next + t * ld, d);
+        }
         axpy(z, b ? b[t] : 1, phi + t * F, F);
     }
     double *restrict sum = state + RFA_STATE_HEADER;
@@ -125,13 +130,18 @@ void rfa_quotient_backward(rfa_real *restrict a,
                            const rfa_reading *reading,
                            const rfa_head *head,
                            ptrdiff_t t,
-                           ptrdiff_t rows)
+                           ptrdiff_t rows,
+                           ptrdiff_t step)
 {
     const rfa_real floor = (rfa_real)rfa_feature_floor(head->map);
     const ptrdiff_t d = head->map->width, ld = reading->ld;
     const rfa_real *out = reading->out + t * ld, *den = reading->den + t;
     for (ptrdiff_t i = 0; i < rows; i++) {
         const rfa_real inverse = head->mask[t + i] != 0 ? 1 / den[i] : 0;
+        if (step != 0) {
+            rfa_fetch(dout + (t + step + i) * ld, d);
+            rfa_fetch(out + (step + i) * ld, d);
+        }
 #pragma omp simd
         for (ptrdiff_t j = 0; j < d; j++) {
             a[i * d + j] = dout[(t + i) * ld + j] * inverse;
@@ -154,9 +164,11 @@ void rfa_linear_state(double *state, const rfa_head *head, rfa_real *work)
     for (ptrdiff_t c = 0; c < chunks; c++) {
         const ptrdiff_t t = (head->reverse ? chunks - 1 - c : c) * chunk;
         const ptrdiff_t n = least(chunk, head->rows - t);
-        rfa_features_forward(phi, lambda, head->k + t * ld, ld, head->mask + t, map, n, work);
+        const ptrdiff_t step = step_to_next(head, head->reverse, t, n);
+        key_features(phi, lambda, head, map, t, n, step, work);
         const double decay = log_weight ? rfa_chunk_leave(log_weight, lambda, head, t, n) : 0;
-        rfa_state_add(&running, decay, phi, log_weight, head->v + t * ld, ld, NULL, n, F, d, delta);
+        rfa_state_add(&running, decay, phi, log_weight, head->v + t * ld, ld, step * ld, NULL, n, F,
+                      d, delta);
     }
 }
 
@@ -166,14 +178,14 @@ int64_t rfa_linear_read(const rfa_reading *reading,
                         rfa_real *work)
 {
     const rfa_feature_map prepared = prepare(head, &work), *map = &prepared;
-    const ptrdiff_t F = rfa_feature_count(map), d = map->width, ld = head->ld;
+    const ptrdiff_t F = rfa_feature_count(map), d = map->width;
     const rfa_real *S = state + RFA_STATE_HEADER, *z = S + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     rfa_real *phi = take(&work, chunk * F);
     int64_t guards = 0;
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
-        rfa_features_forward(phi, NULL, head->q + t * ld, ld, NULL, map, n, work);
+        query_features(phi, head, map, t, n, step_to_next(head, false, t, n), work);
         rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi, F, S, d, 0, reading->out + t * reading->ld,
                  reading->ld);
         for (ptrdiff_t i = 0; i < n; i++) {
@@ -182,6 +194,17 @@ int64_t rfa_linear_read(const rfa_reading *reading,
         guards += rfa_quotient(reading, head, t, n);
     }
     return guards;
+}
+
+// to [d][F] of from [F][d]: BLAS is slower with transposed right-hand sides.
+static void
+transpose(rfa_real *restrict to, const rfa_real *restrict from, ptrdiff_t F, ptrdiff_t d)
+{
+    for (ptrdiff_t f = 0; f < F; f++) {
+        for (ptrdiff_t j = 0; j < d; j++) {
+            to[j * F + f] = from[f * d + j];
+        }
+    }
 }
 
 void rfa_linear_read_backward(const rfa_head_gradient *gradient,
@@ -198,15 +221,17 @@ void rfa_linear_read_backward(const rfa_head_gradient *gradient,
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
-    rfa_real *delta = take(&work, F * (d + 1));
+    rfa_real *delta = take(&work, F * (d + 1)), *S_t = take(&work, F * d);
     const rfa_running running = {.state = dstate};
     memset(dstate, 0, (size_t)rfa_linear_state_size(map) * sizeof *dstate);
+    transpose(S_t, S, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
-        rfa_quotient_backward(a, b, dout, reading, head, t, n);
-        rfa_features_forward(phi, NULL, head->q + t * ld, ld, NULL, map, n, work);
-        rfa_state_add(&running, 0, phi, NULL, a, d, b, n, F, d, delta);
-        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, a, d, S, d, 0, dphi, F);
+        const ptrdiff_t step = step_to_next(head, false, t, n);
+        rfa_quotient_backward(a, b, dout, reading, head, t, n, step);
+        query_features(phi, head, map, t, n, step, work);
+        rfa_state_add(&running, 0, phi, NULL, a, d, 0, b, n, F, d, delta);
+        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, a, d, S_t, F, 0, dphi, F);
         for (ptrdiff_t i = 0; i < n; i++) {
             axpy(dphi + i * F, b[i], z, F);
         }
@@ -226,15 +251,21 @@ void rfa_linear_state_backward(const rfa_head_gradient *gradient,
     const rfa_real *A = dstate + RFA_STATE_HEADER, *c = A + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
+    rfa_real *A_t = take(&work, F * d);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
+    transpose(A_t, A, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         const rfa_real *v = head->v + t * ld;
         rfa_real *dv = gradient->v + t * ld_g;
-        rfa_features_forward(phi, lambda, head->k + t * ld, ld, head->mask + t, map, n, work);
+        const ptrdiff_t step = step_to_next(head, false, t, n);
+        key_features(phi, lambda, head, map, t, n, step, work);
         rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi, F, A, d, 0, dv, ld_g);
-        rfa_gemm(RFA_N, RFA_T, n, F, d, 1, v, ld, A, d, 0, dphi, F);
+        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A_t, F, 0, dphi, F);
         for (ptrdiff_t i = 0; i < n; i++) {
+            if (step != 0) {
+                rfa_fetch(v + (step + i) * ld, d);
+            }
             axpy(dphi + i * F, 1, c, F);
             if (lambda) {
                 const rfa_real weight = (rfa_real)ratio((double)lambda[i], (double)m);

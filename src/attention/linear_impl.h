@@ -44,6 +44,39 @@ static inline rfa_feature_map prepare(const rfa_head *head, rfa_real **work)
     return rfa_feature_prepare(head->map, take(work, head->map->projections * head->map->width));
 }
 
+// Rows from a chunk [t, t + n) to the one that is worked on after it, whose rows are fetched into
+// the cache meanwhile; 0 when there is none as long.
+static inline ptrdiff_t step_to_next(const rfa_head *head, bool down, ptrdiff_t t, ptrdiff_t n)
+{
+    const ptrdiff_t step = down ? -n : n;
+    return t + step >= 0 && t + step + n <= head->rows ? step : 0;
+}
+
+static inline void query_features(rfa_real *phi,
+                                  const rfa_head *head,
+                                  const rfa_feature_map *map,
+                                  ptrdiff_t t,
+                                  ptrdiff_t n,
+                                  ptrdiff_t step,
+                                  rfa_real *work)
+{
+    rfa_features_forward(phi, NULL, head->q + t * head->ld, head->ld, NULL, map, n, step * head->ld,
+                         work);
+}
+
+static inline void key_features(rfa_real *phi,
+                                rfa_real *lambda,
+                                const rfa_head *head,
+                                const rfa_feature_map *map,
+                                ptrdiff_t t,
+                                ptrdiff_t n,
+                                ptrdiff_t step,
+                                rfa_real *work)
+{
+    rfa_features_forward(phi, lambda, head->k + t * head->ld, head->ld, head->mask + t, map, n,
+                         step * head->ld, work);
+}
+
 static inline void narrow(rfa_real *restrict to, const double *restrict from, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -109,14 +142,16 @@ typedef struct {
 } rfa_running;
 
 // The running state passes a decay and then takes phi^T [x, b], whose rows carry the logarithmic
-// weights log_weight (NULL: 0, and no decay). x [rows][ld], b [rows] or NULL for ones. phi is
-// scaled in place; delta [F][d + 1] is scratch.
+// weights log_weight (NULL: 0, and no decay). x [rows][ld], b [rows] or NULL for ones; next: the
+// distance from x to rows that are wanted next, 0: none. phi is scaled in place; delta [F][d + 1]
+// is scratch.
 void rfa_state_add(const rfa_running *running,
                    double decay,
                    rfa_real *phi,
                    const double *log_weight,
                    const rfa_real *x,
                    ptrdiff_t ld,
+                   ptrdiff_t next,
                    const rfa_real *b,
                    ptrdiff_t rows,
                    ptrdiff_t F,
@@ -128,12 +163,14 @@ void rfa_state_add(const rfa_running *running,
 int64_t rfa_quotient(const rfa_reading *reading, const rfa_head *head, ptrdiff_t t, ptrdiff_t rows);
 
 // Adjoints of numerator and denominator: a = dout / den, b = -(a . out), 0 where the floor acts.
+// step: to the rows that are wanted next, 0: none.
 void rfa_quotient_backward(rfa_real *restrict a,
                            rfa_real *restrict b,
                            const rfa_real *dout,
                            const rfa_reading *reading,
                            const rfa_head *head,
                            ptrdiff_t t,
-                           ptrdiff_t rows);
+                           ptrdiff_t rows,
+                           ptrdiff_t step);
 
 #endif

@@ -1,6 +1,7 @@
 #include "features/map_impl.h"
 
 #include "base/profile.h"
+#include "tensor/fetch.h"
 #include "tensor/gemm.h"
 #include "tensor/vmath.h"
 
@@ -116,6 +117,7 @@ void rfa_features_forward(rfa_real *phi,
                           const rfa_real *mask,
                           const rfa_feature_map *map,
                           ptrdiff_t rows,
+                          ptrdiff_t next,
                           rfa_real *work)
 {
     RFA_PROFILE(RFA_PHASE_FEATURES);
@@ -133,6 +135,9 @@ void rfa_features_forward(rfa_real *phi,
     for (ptrdiff_t t = 0; t < rows; t++) {
         const rfa_real *row = is_projected ? product + t * D : x + t * ld;
         const rfa_real factor = mask ? mask[t] * scale : scale;
+        if (next != 0) {
+            rfa_fetch(x + next + t * ld, d);
+        }
         rfa_real weight = parts->forward(phi + t * F, row, factor, map);
         if (log_weight) {
             if (half != 0) {
@@ -217,6 +222,7 @@ void rfa_features_backward(rfa_real *dx,
         if (is_weighted) {
             dweight[t] = dot(phi + t * F, dphi + t * F, F);
         }
+        rfa_fetch_to_write(dx + t * ld_dx, d);
         parts->backward(dphi + t * F, phi + t * F, map);
     }
     if (parts->features == 0) {

@@ -69,8 +69,9 @@ ptrdiff_t rfa_feature_work(const rfa_feature_map *map, ptrdiff_t rows);
 
 // phi [rows][F] of x [rows][ld]. log_weight [rows]: of keys, -infinity where mask is 0; NULL for
 // queries, and for maps that are not weighted. A row with mask[t] == 0 gets phi = 0 (zeroing x
-// would not do: phi(0) is not 0); mask may be NULL. Costs 2 rows d D flops and rows F elementary
-// functions. Local.
+// would not do: phi(0) is not 0); mask may be NULL. next: the distance from x to rows of which the
+// features are wanted next, which are fetched into the cache meanwhile; 0: none. Costs 2 rows d D
+// flops and rows F elementary functions. Local.
 void rfa_features_forward(rfa_real *phi,
                           rfa_real *log_weight,
                           const rfa_real *x,
@@ -78,6 +79,7 @@ void rfa_features_forward(rfa_real *phi,
                           const rfa_real *mask,
                           const rfa_feature_map *map,
                           ptrdiff_t rows,
+                          ptrdiff_t next,
                           rfa_real *work);
 
 // dx [rows][ld_dx] overwritten, gradient accumulates; dphi [rows][F], with respect to phi as the

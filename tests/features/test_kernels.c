@@ -128,7 +128,8 @@ static double estimate(estimator *e, const pair *p, double a, uint32_t number, u
     }
     e->map.sigma = p->sigma;
     e->map.a = a;
-    rfa_features_forward(e->phi, is_weighted ? weight : NULL, p->x, d, NULL, &e->map, 2, e->work);
+    rfa_features_forward(e->phi, is_weighted ? weight : NULL, p->x, d, NULL, &e->map, 2, 0,
+                         e->work);
     for (ptrdiff_t f = 0; f < F; f++) {
         sum += (double)e->phi[f] * (double)e->phi[F + f];
     }

@@ -44,7 +44,7 @@ static void facts_are_those_of_the_table(void **state)
 static void forward(rfa_real *phi, double *shift, bool is_key, const rfa_real *mask, world *a)
 {
     rfa_real *log_weight = test_reals(a->rows);
-    rfa_features_forward(phi, is_key ? log_weight : NULL, a->x, a->ld, mask, &a->map, a->rows,
+    rfa_features_forward(phi, is_key ? log_weight : NULL, a->x, a->ld, mask, &a->map, a->rows, 0,
                          a->work);
     for (ptrdiff_t t = 0; t < a->rows; t++) {
         shift[t] =
