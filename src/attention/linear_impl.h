@@ -41,7 +41,8 @@ static inline double *take_doubles(rfa_real **work, ptrdiff_t n)
 // The head's map, made fast for many chunks.
 static inline rfa_feature_map prepare(const rfa_head *head, rfa_real **work)
 {
-    return rfa_feature_prepare(head->map, take(work, head->map->projections * head->map->width));
+    rfa_real *transpose = take(work, head->map->projections * head->map->width);
+    return head->rows > RFA_ROWS ? rfa_feature_prepare(head->map, transpose) : *head->map;
 }
 
 // Rows from a chunk [t, t + n) to the one that is worked on after it, whose rows are fetched into

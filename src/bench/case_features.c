@@ -36,7 +36,7 @@ static space_parts my_space(const features_case *c)
 static void forward_chunk(const features_case *c, const space_parts *s, ptrdiff_t row)
 {
     rfa_features_forward(s->phi, rfa_feature_is_weighted(&c->map) ? s->weight : NULL,
-                         c->x + row * c->map.width, c->map.width, NULL, &c->map, CHUNK, s->work);
+                         c->x + row * c->map.width, c->map.width, NULL, &c->map, CHUNK, 0, s->work);
 }
 
 static void backward_chunk(const features_case *c, const space_parts *s, ptrdiff_t row)

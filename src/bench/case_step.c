@@ -42,10 +42,10 @@ static rfa_status create_batches(training *t, int64_t n, ptrdiff_t length)
     RFA_TRY(rfa_alloc(&t->batches, t->passes, sizeof *t->batches, "batches"));
     for (int pass = 0; pass < t->passes; pass++) {
         const int64_t first = pass * capacity, left = share > first ? share - first : 0;
-        RFA_TRY(rfa_bench_batch_create(&t->batches[pass], (int)(begin + first),
-                                       (int)(left < capacity ? left : capacity), length,
-                                       (int)c->parallel.segments, sequence->size, sequence->rank,
-                                       c->bench.vocabulary, c->bench.classes));
+        RFA_TRY(rfa_bench_batch_create(
+            &t->batches[pass], (int)(begin + first), (int)(left < capacity ? left : capacity),
+            length, (ptrdiff_t)c->train.window, (int)c->parallel.segments, sequence->size,
+            sequence->rank, c->bench.vocabulary, c->bench.classes));
     }
     return RFA_OK;
 }
@@ -124,10 +124,30 @@ static void add_losses(training *t, const rfa_batch *batch, double *loss)
 enum { FORWARD, BACKWARD, UPDATE, PHASES };
 static const char *const phase_names[] = {"forward", "backward", "update"};
 
-static rfa_status forward(training *t, const rfa_batch *batch, double *loss)
+// All windows of a pass.
+static rfa_status forward(training *t, rfa_batch *batch, double *loss)
 {
-    RFA_TRY(rfa_agree(&t->grid.all, rfa_classifier_forward(t->model, batch, t->step, true)));
+    const rfa_comm *all = &t->grid.all;
+    const int windows = batch->windows;
+    for (int window = 0; window < windows; window++) {
+        RFA_TRY(rfa_agree(all, rfa_bench_batch_show(batch, window, t->config->bench.vocabulary)));
+        RFA_TRY(rfa_agree(all, rfa_classifier_forward(t->model, batch, t->step, true)));
+    }
     add_losses(t, batch, loss);
+    return RFA_OK;
+}
+
+static rfa_status backward(training *t, rfa_batch *batch)
+{
+    const rfa_comm *all = &t->grid.all;
+    const int windows = batch->windows;
+    for (int window = windows - 1; window >= 0; window--) {
+        if (window + 1 < windows) {
+            RFA_TRY(
+                rfa_agree(all, rfa_bench_batch_show(batch, window, t->config->bench.vocabulary)));
+        }
+        RFA_TRY(rfa_agree(all, rfa_classifier_backward(t->model, batch, t->dlogits)));
+    }
     return RFA_OK;
 }
 
@@ -143,7 +163,7 @@ static rfa_status run(void *context, rfa_lap *laps)
         RFA_TRY(forward(t, &t->batches[pass], &loss));
         rfa_lap_add(&laps[FORWARD], start);
         start = rfa_lap_start();
-        RFA_TRY(rfa_agree(all, rfa_classifier_backward(t->model, &t->batches[pass], t->dlogits)));
+        RFA_TRY(backward(t, &t->batches[pass]));
         rfa_lap_add(&laps[BACKWARD], start);
     }
     start = rfa_lap_start();
@@ -193,7 +213,7 @@ check(training *t, const rfa_bench *bench, rfa_bench_result *result, ptrdiff_t l
     for (int pass = 0; pass < t->passes; pass++) {
         RFA_TRY(forward(t, &t->batches[pass], &loss));
         rfa_bench_spoil(bench, result->name, t->dlogits);
-        RFA_TRY(rfa_agree(all, rfa_classifier_backward(t->model, &t->batches[pass], t->dlogits)));
+        RFA_TRY(backward(t, &t->batches[pass]));
     }
     RFA_TRY(rfa_classifier_gradients(t->model, t->gradient, all));
     for (ptrdiff_t i = 0; i < size; i++) {

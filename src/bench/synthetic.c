@@ -14,32 +14,34 @@ rfa_status rfa_bench_batch_create(rfa_batch *batch,
                                   int first,
                                   int examples,
                                   ptrdiff_t length,
+                                  ptrdiff_t span,
                                   int segments,
                                   int parts,
                                   int part,
                                   int64_t vocabulary,
                                   int64_t classes)
 {
-    RFA_TRY(rfa_batch_create(batch, examples, segments, parts, part, length));
+    RFA_TRY(rfa_batch_create(batch, examples, segments, parts, part, length, span));
     batch->examples = examples;
     batch->first = first;
-    batch->leaf_count = examples * batch->own;
     for (int e = 0; e < examples; e++) {
         batch->id[e] = first + e;
         batch->label[e] = (int)((first + e) % classes);
         batch->length[e] = length;
     }
-    batch->rows = batch->row_capacity =
-        rfa_leaves_fill(batch->leaves, batch->length, examples, segments, parts, part);
-    RFA_TRY(rfa_alloc(&batch->ids, batch->rows, sizeof *batch->ids, "batch tokens"));
-    RFA_TRY(rfa_alloc(&batch->mask, batch->rows, sizeof *batch->mask, "batch mask"));
+    return rfa_bench_batch_show(batch, 0, vocabulary);
+}
+
+rfa_status rfa_bench_batch_show(rfa_batch *batch, int window, int64_t vocabulary)
+{
+    RFA_TRY(rfa_batch_lay_out(batch, batch->examples, batch->first, window,
+                              rfa_batch_windows(batch, batch->max_length)));
     for (int l = 0; l < batch->leaf_count; l++) {
         const rfa_leaf *leaf = &batch->leaves[l];
-        batch->tokens += leaf->tokens;
-        for (ptrdiff_t t = 0; t < leaf->tokens; t++) {
-            batch->ids[leaf->row0 + t] =
-                token_at(first + leaf->example, leaf->begin + t, vocabulary);
-            batch->mask[leaf->row0 + t] = 1;
+        for (ptrdiff_t t = 0; t < leaf->rows; t++) {
+            batch->ids[leaf->row0 + t] = t < leaf->tokens ? token_at(batch->first + leaf->example,
+                                                                     leaf->begin + t, vocabulary)
+                                                          : 0;
         }
     }
     return RFA_OK;
