@@ -12,6 +12,7 @@ static const struct {
     {"gemm", rfa_bench_gemm},           {"features", rfa_bench_features},
     {"attention", rfa_bench_attention}, {"exchange", rfa_bench_exchange},
     {"step", rfa_bench_step},           {"length", rfa_bench_length},
+    {"drift", rfa_bench_drift},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -22,14 +22,14 @@ void rfa_bench_row(
     }
 }
 
-static void fill(rfa_bench_layer *l)
+void rfa_bench_layer_fill(rfa_bench_layer *l, ptrdiff_t begin)
 {
     const ptrdiff_t E = l->attention.options.width;
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < l->leaf_count; i++) {
         const rfa_leaf *leaf = &l->leaves[i];
         for (ptrdiff_t t = 0; t < leaf->tokens; t++) {
-            const ptrdiff_t row = leaf->row0 + t, position = leaf->begin + t;
+            const ptrdiff_t row = leaf->row0 + t, position = begin + leaf->begin + t;
             rfa_real *qkv = l->saved.qkv + row * 3 * E;
             l->mask[row] = 1;
             rfa_bench_row(qkv, RFA_BENCH_Q, leaf->example, position, E);
@@ -57,6 +57,14 @@ static rfa_status initial_values(rfa_bench_layer *l)
     return rfa_attention_init(l->values, &l->attention, 0);
 }
 
+static void carve(rfa_bench_layer *l, rfa_arena *arena)
+{
+    double *carry = rfa_attention_carve_carry(arena, &l->attention, &l->plan);
+    rfa_attention_carve_kept(&l->saved, arena, &l->attention, &l->plan, carry);
+    rfa_attention_carve_saved(&l->saved, arena, &l->attention, &l->plan);
+    rfa_attention_carve(&l->attention, arena, &l->plan);
+}
+
 static rfa_status allocate(rfa_bench_layer *l)
 {
     const ptrdiff_t E = l->attention.options.width, rows = l->plan.rows;
@@ -71,12 +79,10 @@ static rfa_status allocate(rfa_bench_layer *l)
     RFA_TRY(rfa_alloc(&l->dvalues, l->threads * parameters, sizeof *l->dvalues, "gradient"));
     l->plan.mask = l->mask;
     l->saved.parameters = l->values;
-    rfa_attention_carve_saved(&l->saved, &arena, &l->attention, &l->plan);
-    rfa_attention_carve(&l->attention, &arena, &l->plan);
+    carve(l, &arena);
     RFA_TRY(rfa_alloc(&l->memory, (ptrdiff_t)arena.used, 1, "attention"));
     arena = (rfa_arena){.base = l->memory};
-    rfa_attention_carve_saved(&l->saved, &arena, &l->attention, &l->plan);
-    rfa_attention_carve(&l->attention, &arena, &l->plan);
+    carve(l, &arena);
     const ptrdiff_t work = rfa_attention_work(&l->attention, &l->plan);
     RFA_TRY(rfa_alloc(&l->works, l->threads, sizeof *l->works, "work"));
     for (int t = 0; t < l->threads; t++) {
@@ -135,7 +141,7 @@ rfa_status rfa_bench_layer_create(rfa_bench_layer *layer,
         status = rfa_agree(world, status);
     }
     if (status == RFA_OK) {
-        fill(layer);
+        rfa_bench_layer_fill(layer, 0);
     }
     return status;
 }
@@ -171,7 +177,7 @@ static rfa_real *my_gradient(const rfa_bench_layer *l)
     return l->dvalues + omp_get_thread_num() * rfa_padded(l->attention.parameters);
 }
 
-rfa_status rfa_bench_layer_forward(rfa_bench_layer *l, int64_t step)
+rfa_status rfa_bench_layer_states(rfa_bench_layer *l, int64_t step)
 {
     const ptrdiff_t E = l->attention.options.width;
     l->attention.step = step;
@@ -185,6 +191,12 @@ rfa_status rfa_bench_layer_forward(rfa_bench_layer *l, int64_t step)
         }
         RFA_TRY(rfa_attention_exchange(&l->attention, &l->saved, &l->plan, round, l->works));
     }
+    return RFA_OK;
+}
+
+rfa_status rfa_bench_layer_forward(rfa_bench_layer *l, int64_t step)
+{
+    RFA_TRY(rfa_bench_layer_states(l, step));
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < l->leaf_count; i++) {
         rfa_attention_read(&l->attention, &l->saved, &l->plan, i, my_work(l));

@@ -49,6 +49,12 @@ RFA_NODISCARD rfa_status rfa_bench_layer_create(rfa_bench_layer *layer,
                                                 ptrdiff_t length);
 void rfa_bench_layer_destroy(rfa_bench_layer *layer); // idempotent. Collective
 
+// Other inputs: those of positions from begin on. Local.
+void rfa_bench_layer_fill(rfa_bench_layer *layer, ptrdiff_t begin);
+
+// The forward up to its exchanges, alone: a window's states. Agreed. Collective.
+RFA_NODISCARD rfa_status rfa_bench_layer_states(rfa_bench_layer *layer, int64_t step);
+
 // A pass; step 0: an evaluation, without noise. Agreed. Collective.
 RFA_NODISCARD rfa_status rfa_bench_layer_forward(rfa_bench_layer *layer, int64_t step);
 RFA_NODISCARD rfa_status rfa_bench_layer_backward(rfa_bench_layer *layer);

@@ -79,5 +79,6 @@ RFA_NODISCARD rfa_status rfa_bench_attention(rfa_bench *bench);
 RFA_NODISCARD rfa_status rfa_bench_exchange(rfa_bench *bench);
 RFA_NODISCARD rfa_status rfa_bench_step(rfa_bench *bench);
 RFA_NODISCARD rfa_status rfa_bench_length(rfa_bench *bench);
+RFA_NODISCARD rfa_status rfa_bench_drift(rfa_bench *bench);
 
 #endif

@@ -156,7 +156,7 @@ void rfa_linear_carve(rfa_attention *attention, rfa_arena *arena, const rfa_plan
     if (!o->causal) {
         arrays.dtotal = rfa_carve(arena, size, sizeof(rfa_real));
     }
-    if (plan->follows || plan->is_followed) {
+    if (o->causal && o->direction == RFA_FORWARD) {
         arrays.aside = rfa_carve(arena, size, sizeof(double));
     }
     if (o->gate == RFA_GATE_LEARNED) {
