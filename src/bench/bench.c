@@ -33,7 +33,7 @@ static rfa_status check_names(const char *list)
         return rfa_fail(RFA_ERR_USAGE, "bench.cases is empty: nothing to measure");
     }
     for (int c = 0; c < CASES; c++) {
-        strcat(strcat(known, c ? ", " : ""), cases[c].name);
+        rfa_bench_append(known, sizeof known, "%s%s", c ? ", " : "", cases[c].name);
     }
     while (rfa_bench_word(word, &list)) {
         if (find(word) == CASES) {

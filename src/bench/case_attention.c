@@ -75,7 +75,8 @@ measure_length(rfa_bench *bench, const char *variant, const rfa_config *config, 
     RFA_TRY(rfa_bench_check_attention(bench, &results[0], &options, algorithm, length));
     results[1] = results[0];
     for (int phase = 0; phase < 2; phase++) {
-        strcpy(results[phase].phase, phase == 0 ? "forward" : "backward");
+        rfa_bench_append(results[phase].phase, RFA_BENCH_NAME, "%s",
+                         phase == 0 ? "forward" : "backward");
         results[phase].flops = rfa_attention_flops(&options, length, length, phase == 1) * examples;
         // q, k, v, out; again with dout, dq, dk, dv
         results[phase].bytes = (phase == 0 ? 4 : 8) * row * tokens;

@@ -202,6 +202,7 @@ static rfa_status measure_map(rfa_bench *bench, rfa_map_kind kind, ptrdiff_t len
     }
     status = rfa_agree(bench->world, status);
     if (status == RFA_OK) {
+        RFA_ASSERT(phi);
         check(bench, &c, phi, &error, &tolerance);
         rfa_bench_parameter_add(&results[0], "N", c.rows);
         rfa_bench_parameter_add(&results[0], "d", d);
@@ -212,7 +213,8 @@ static rfa_status measure_map(rfa_bench *bench, rfa_map_kind kind, ptrdiff_t len
     if (status == RFA_OK) {
         results[1] = results[0];
         for (int phase = 0; phase < 2; phase++) {
-            strcpy(results[phase].phase, phase == 0 ? "forward" : "backward");
+            rfa_bench_append(results[phase].phase, RFA_BENCH_NAME, "%s",
+                             phase == 0 ? "forward" : "backward");
             results[phase].flops = 2 * tokens * (double)d * (double)D;
             results[phase].bytes = (phase == 0 ? 1 : 2) * tokens * (double)(d + c.F) * real;
         }

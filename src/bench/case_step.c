@@ -268,7 +268,7 @@ static rfa_status measure_created(training *t, rfa_bench *bench, const char *nam
     RFA_TRY(rfa_agree(&t->grid.all, create_batches(t, c->train.batch, length)));
     for (int phase = 0; phase < PHASES; phase++) {
         results[phase] = results[0];
-        strcpy(results[phase].phase, phase_names[phase]);
+        rfa_bench_append(results[phase].phase, RFA_BENCH_NAME, "%s", phase_names[phase]);
         if (phase < UPDATE) {
             results[phase].flops = n * rfa_classifier_flops(t->model, length, phase == BACKWARD);
         } else { // parameters, moments, gradients of each rank, read and written

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,36 @@ double rfa_bench_executed_ratio(const rfa_bench_result *result)
 double rfa_bench_copy_ratio(const rfa_bench_result *result)
 {
     return result->bytes / result->median / result->copy;
+}
+
+// Everybody at once, as in a run: the rates of all threads of all ranks together.
+static void sample_ceilings(rfa_bench *bench, int repeat)
+{
+    const ptrdiff_t n = bench->side, block = bench->block;
+    enum { CALLS = 2 };
+    double rates[2] = {0, 0}, products = 0, copies = 0;
+    MPI_Barrier(bench->world->comm);
+#pragma omp parallel reduction(+ : products, copies)
+    {
+        rfa_real *a = bench->matrices + omp_get_thread_num() * 3 * n * n;
+        rfa_real *from = bench->blocks + omp_get_thread_num() * 2 * block;
+        double best = INFINITY;
+        for (int i = 0; i < CALLS; i++) {
+            const double start = rfa_now();
+            rfa_gemm(RFA_N, RFA_N, n, n, n, 1, a, n, a + n * n, n, 0, a + 2 * n * n, n);
+            best = fmin(best, rfa_now() - start);
+        }
+        products += 2 * (double)n * (double)n * (double)n / best;
+        const double start = rfa_now();
+        memcpy(from + block, from, (size_t)block * sizeof *from);
+        from[0] += from[2 * block - 1]; // the copy is wanted
+        copies += 2 * (double)block * sizeof *from / (rfa_now() - start);
+    }
+    rates[0] = products;
+    rates[1] = copies;
+    MPI_Allreduce(MPI_IN_PLACE, rates, 2, MPI_DOUBLE, MPI_SUM, bench->world->comm);
+    bench->ceilings[repeat] = rates[0];
+    bench->copies[repeat] = rates[1];
 }
 
 static rfa_status create(rfa_bench *bench)
@@ -62,6 +93,9 @@ rfa_status rfa_bench_create(rfa_bench *bench,
     const rfa_status status = rfa_agree(world, create(bench));
     for (ptrdiff_t i = 0; status == RFA_OK && i < bench->threads * 3 * n * n; i++) {
         bench->matrices[i] = (rfa_real)(i % 11) - 5;
+    }
+    if (status == RFA_OK) {
+        sample_ceilings(bench, 0); // cold: written over by the first repeat
     }
     return status;
 }
@@ -122,12 +156,21 @@ void rfa_bench_spoil(const rfa_bench *bench, const char *name, rfa_real *value)
     }
 }
 
+void rfa_bench_append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, size - used, format, args);
+    va_end(args);
+}
+
 static void describe(char *text, size_t size, const rfa_bench_result *result)
 {
-    size_t used = (size_t)snprintf(text, size, "%s %s", result->name, result->variant);
-    for (int i = 0; i < result->parameters && used < size; i++) {
-        used += (size_t)snprintf(text + used, size - used, " %s=%" PRId64,
-                                 result->parameter[i].name, result->parameter[i].value);
+    snprintf(text, size, "%s %s", result->name, result->variant);
+    for (int i = 0; i < result->parameters; i++) {
+        rfa_bench_append(text, size, " %s=%" PRId64, result->parameter[i].name,
+                         result->parameter[i].value);
     }
 }
 
@@ -153,38 +196,6 @@ rfa_bench_check(const rfa_bench *bench, rfa_bench_result *result, double error, 
                     all[0], all[1]);
 }
 
-// Everybody at once, as in a run: the rates of all threads of all ranks together.
-static void sample_ceilings(rfa_bench *bench, int repeat)
-{
-    const ptrdiff_t n = bench->side, block = bench->block;
-    enum { CALLS = 2 };
-    double rates[2] = {0, 0}, products = 0, copies = 0;
-    MPI_Barrier(bench->world->comm);
-#pragma omp parallel reduction(+ : products, copies)
-    {
-        rfa_real *a = bench->matrices + omp_get_thread_num() * 3 * n * n;
-        rfa_real *from = bench->blocks + omp_get_thread_num() * 2 * block;
-        double best = INFINITY;
-        for (int call = 0; call < CALLS; call++) {
-            const double start = rfa_now();
-            rfa_gemm(RFA_N, RFA_N, n, n, n, 1, a, n, a + n * n, n, 0, a + 2 * n * n, n);
-            best = fmin(best, rfa_now() - start);
-        }
-        products += 2 * (double)n * (double)n * (double)n / best;
-        const double start = rfa_now();
-        memcpy(from + block, from, (size_t)block * sizeof *from);
-        from[0] += from[2 * block - 1]; // the copy is wanted
-        copies += 2 * (double)block * sizeof *from / (rfa_now() - start);
-    }
-    rates[0] = products;
-    rates[1] = copies;
-    MPI_Allreduce(MPI_IN_PLACE, rates, 2, MPI_DOUBLE, MPI_SUM, bench->world->comm);
-    if (repeat >= 0) {
-        bench->ceilings[repeat] = rates[0];
-        bench->copies[repeat] = rates[1];
-    }
-}
-
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -197,14 +208,13 @@ static double median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static void summarise(rfa_bench *bench, rfa_bench_result *result, int phase, double executed)
+static void summarise(rfa_bench *bench, rfa_bench_result *result, int phase)
 {
     const int n = result->repeats;
     double *seconds = bench->seconds + (ptrdiff_t)phase * n;
     result->median = median(seconds, n); // sorts
     result->minimum = seconds[0];
     result->maximum = seconds[n - 1];
-    result->executed = executed;
     result->ceiling = median(bench->ceilings, n);
     result->copy = median(bench->copies, n);
     result->peak = (double)(rfa_mem_peak() - bench->held);
@@ -212,49 +222,62 @@ static void summarise(rfa_bench *bench, rfa_bench_result *result, int phase, dou
     bench->sink->take(bench->sink->context, result);
 }
 
+// Mean times and executed flops of calls, by phase, and in place phases of all of them.
+typedef struct {
+    double seconds[RFA_BENCH_PHASES + 1], executed[RFA_BENCH_PHASES + 1];
+} times;
+
+static rfa_status
+call(times *out, const rfa_bench *bench, int phases, rfa_bench_work run, void *context, int calls)
+{
+    rfa_lap laps[RFA_BENCH_PHASES] = {{0}};
+    *out = (times){{0}, {0}};
+    MPI_Barrier(bench->world->comm);
+    for (int i = 0; i < calls; i++) {
+        RFA_TRY(run(context, laps));
+    }
+    for (int phase = 0; phase < phases; phase++) {
+        out->seconds[phase] = laps[phase].seconds / calls;
+        out->executed[phase] = laps[phase].executed / calls;
+        out->seconds[phases] += out->seconds[phase];
+        out->executed[phases] += out->executed[phase];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, out->seconds, phases + 1, MPI_DOUBLE, MPI_MAX, bench->world->comm);
+    MPI_Allreduce(MPI_IN_PLACE, out->executed, phases + 1, MPI_DOUBLE, MPI_SUM, bench->world->comm);
+    return RFA_OK;
+}
+
 rfa_status rfa_bench_measure(
     rfa_bench *bench, rfa_bench_result *results, int phases, rfa_bench_work run, void *context)
 {
     const int repeats = (int)bench->config->bench.repeats;
-    double executed[RFA_BENCH_PHASES + 1] = {0};
-    int calls = 1;
+    rfa_bench_result all = results[0];
+    times t;
     RFA_ASSERT(phases <= RFA_BENCH_PHASES);
-    for (int repeat = -1; repeat < repeats; repeat++) {
-        rfa_lap laps[RFA_BENCH_PHASES] = {{0}};
-        double seconds[RFA_BENCH_PHASES + 1] = {0}, flops[RFA_BENCH_PHASES + 1] = {0};
+    RFA_TRY(call(&t, bench, phases, run, context, 1));
+    if (t.seconds[phases] < least_seconds) { // the first call is cold
+        RFA_TRY(call(&t, bench, phases, run, context, 1));
+    }
+    const int calls = (int)fmin(fmax(ceil(least_seconds / t.seconds[phases]), 1), MOST_CALLS);
+    for (int repeat = 0; repeat < repeats; repeat++) {
         sample_ceilings(bench, repeat);
-        MPI_Barrier(bench->world->comm);
-        for (int call = 0; call < calls; call++) {
-            RFA_TRY(run(context, laps));
-        }
-        for (int phase = 0; phase < phases; phase++) {
-            seconds[phase] = laps[phase].seconds / calls;
-            flops[phase] = laps[phase].executed / calls;
-            seconds[phases] += seconds[phase];
-            flops[phases] += flops[phase];
-        }
-        MPI_Allreduce(MPI_IN_PLACE, seconds, phases + 1, MPI_DOUBLE, MPI_MAX, bench->world->comm);
-        MPI_Allreduce(MPI_IN_PLACE, flops, phases + 1, MPI_DOUBLE, MPI_SUM, bench->world->comm);
-        if (repeat < 0) {
-            calls = (int)fmin(fmax(ceil(least_seconds / seconds[phases]), 1), MOST_CALLS);
-        }
-        for (int phase = 0; repeat >= 0 && phase <= phases; phase++) {
-            bench->seconds[phase * repeats + repeat] = seconds[phase];
-            executed[phase] = flops[phase];
+        RFA_TRY(call(&t, bench, phases, run, context, calls));
+        for (int phase = 0; phase <= phases; phase++) {
+            bench->seconds[phase * repeats + repeat] = t.seconds[phase];
         }
     }
+    all.calls = calls;
+    all.executed = t.executed[phases];
+    snprintf(all.phase, sizeof all.phase, "%s", "all");
     for (int phase = 0; phase < phases; phase++) {
         results[phase].calls = calls;
-    }
-    rfa_bench_result both = results[0];
-    snprintf(both.phase, sizeof both.phase, "%s", "all");
-    for (int phase = 0; phase < phases; phase++) {
-        both.flops += phase > 0 ? results[phase].flops : 0;
-        both.bytes += phase > 0 ? results[phase].bytes : 0;
-        summarise(bench, &results[phase], phase, executed[phase]);
+        all.flops += phase > 0 ? results[phase].flops : 0;
+        all.bytes += phase > 0 ? results[phase].bytes : 0;
+        results[phase].executed = t.executed[phase];
+        summarise(bench, &results[phase], phase);
     }
     if (phases > 1) {
-        summarise(bench, &both, phases, executed[phases]);
+        summarise(bench, &all, phases);
     }
     return RFA_OK;
 }

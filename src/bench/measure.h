@@ -72,6 +72,10 @@ RFA_NODISCARD rfa_status rfa_bench_numbers(ptrdiff_t *numbers,
 // at the end. Longer words are cut.
 bool rfa_bench_word(char word[RFA_BENCH_NAME], const char **text);
 
+// Appends to a text of size bytes, cutting it where it ends.
+void rfa_bench_append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 // Cases. Collective.
 RFA_NODISCARD rfa_status rfa_bench_gemm(rfa_bench *bench);
 RFA_NODISCARD rfa_status rfa_bench_features(rfa_bench *bench);

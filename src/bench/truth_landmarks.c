@@ -90,9 +90,12 @@ void rfa_truth_landmarks_prepare(rfa_truth *truth)
 {
     const rfa_attention_options *o = truth->options;
     const bool lara = o->kind == RFA_ATTENTION_LARA;
-    const rfa_eva eva = lara ? (rfa_eva){0} : eva_of(truth);
+    rfa_eva eva = {0};
     const ptrdiff_t d = truth->d;
     const double scale = 1 / sqrt((double)d);
+    if (!lara) {
+        eva = eva_of(truth);
+    }
     truth->C = lara ? rfa_landmark_count(truth->n, o->landmarks) : rfa_eva_count(&eva, truth->n);
     means(truth->q_mean, truth, &eva, truth->q, &truth->map_q);
     means(truth->k_mean, truth, &eva, truth->k, &truth->map_k);

@@ -52,7 +52,7 @@ static rfa_status unknown(const char *word, const char *name)
 {
     char known[512] = "own";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        strcat(strcat(known, ", "), words[i].word);
+        rfa_bench_append(known, sizeof known, ", %s", words[i].word);
     }
     return rfa_fail(RFA_ERR_USAGE, "bench.attention: no word '%s' in '%s': %s", word, name, known);
 }
@@ -105,7 +105,7 @@ void rfa_bench_variant_name(char name[RFA_BENCH_NAME], const rfa_config *config)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         rfa_config same = *config;
         if (rfa_config_set(&same, words[i].assignment) == RFA_OK &&
-            memcmp(&same.attention, &config->attention, sizeof same.attention) == 0 &&
+            rfa_config_differences(NULL, 0, &same, config) == 0 &&
             used + strlen(words[i].word) + 1 < RFA_BENCH_NAME) {
             used += (size_t)snprintf(name + used, RFA_BENCH_NAME - used, "%s%s", used ? "+" : "",
                                      words[i].word);

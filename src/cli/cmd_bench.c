@@ -41,21 +41,19 @@ static const char *const help[] = {
     "  --json           one JSON object a line",
     "  --out FILE.h5    also a file of all results, which must not be there yet",
     "",
-    "Seconds are those of the slowest rank: minimum, median, maximum of the repeats. model%: model",
-    "flops over median seconds, over the rate of products of bench.ceiling^3 on all threads of all",
-    "ranks at once, whose samples alternate with the repeats. Model flops are those of the "
-    "products",
-    "that the mathematics needs, 2 m n k each, nothing twice that is computed twice. With E = H d,",
-    "F features of D projections, a token costs each layer of attention",
-    "  linear kinds  forward 4 D E (features of q and k) + 4 F E (state, read-out); backward 4 D E",
-    "                and 8 F E",
-    "  softmax       4 E a pair of tokens forward, 10 E backward; half the pairs when causal",
-    "and a model 2 flops a weight and token forward, 4 backward. done%: the same for the products",
-    "that were executed: those within chunks of a causal sum, and all that is computed again, "
-    "count.",
+    "Seconds are those of the slowest rank: minimum, median, maximum of the repeats, which call",
+    "short cases often enough for 30 ms. model%: model flops over median seconds, over the rate of",
+    "products of bench.ceiling^3 on all threads of all ranks at once, whose samples alternate with",
+    "the repeats. Model flops are those of the products that the mathematics needs, 2 m n k each,",
+    "nothing twice that is computed twice. With E = H d, and F features of D projections, a layer",
+    "of attention costs",
+    "  linear kinds  a token 4 D E (features) + 4 F E (state, read-out); backward 4 D E + 8 F E",
+    "  softmax       a pair of tokens 4 E; backward 10 E; half of the pairs when causal",
+    "and the rest of a model 2 a weight and token, backward 4. done%: the same for the products",
+    "that were executed: those within chunks of causal sums count, and all that is done again.",
     "copy%: bytes that must be moved at least (inputs, outputs and their gradients once) over",
     "seconds, over the rate of copying large blocks, sampled likewise. peak: memory that the case",
-    "held at once, of the rank that held most.",
+    "held at once, of the rank that held most. error: of the check.",
     "",
     "  rfa bench gemm",
     "  rfa bench attention --set bench.lengths=65536 --set bench.attention=rfa+causal \\",
@@ -114,7 +112,8 @@ read_arguments(char cases[RFA_CONFIG_TEXT], rfa_settings *settings, int argc, ch
             }
             settings->file = argv[i];
         } else if (strlen(cases) + strlen(argv[i]) + 2 < RFA_CONFIG_TEXT) {
-            strcat(strcat(cases, cases[0] ? "," : ""), argv[i]);
+            const size_t used = strlen(cases);
+            snprintf(cases + used, RFA_CONFIG_TEXT - used, "%s%s", used ? "," : "", argv[i]);
         } else {
             return rfa_fail(RFA_ERR_USAGE, "bench: too many cases");
         }
@@ -183,7 +182,7 @@ rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv)
     RFA_TRY(rfa_settings_load(&config, &settings, world));
     if (cases[0]) {
         memset(config.bench.cases, 0, sizeof config.bench.cases);
-        strcpy(config.bench.cases, cases);
+        snprintf(config.bench.cases, sizeof config.bench.cases, "%s", cases);
     }
     return bench(world, &config, path, &to);
 }

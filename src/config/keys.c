@@ -210,7 +210,8 @@ const rfa_key rfa_keys[] = {
          "Stops before this time with a checkpoint and exit code 85, to be resumed; the job's own "
          "end is known from SLURM_JOB_END_TIME or RFA_END_TIME. 0: off."},
 
-    {KEY(bench, cases), .text = "", .neutral = true, .unit = "",
+    {KEY(bench, cases), .text = "gemm, features, attention, exchange, step", .neutral = true,
+     .unit = "",
      .help = "What rfa bench FILE measures: gemm, features, attention, exchange, step, length, "
              "separated by commas. This section is no part of a run."},
     {KEY(bench, attention), .text = "all", .neutral = true, .unit = "",
