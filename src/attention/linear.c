@@ -99,11 +99,16 @@ void rfa_state_add(const rfa_running *running,
         axpy(z, b ? b[t] : 1, phi + t * F, F);
     }
     double *restrict sum = state + RFA_STATE_HEADER;
+    rfa_real *restrict narrowed = running->narrow;
+    if (narrowed) {
+        for (ptrdiff_t i = 0; i < F * (d + 1); i++) {
+            sum[i] = sum[i] * shrink + (double)delta[i];
+            narrowed[i] = (rfa_real)sum[i];
+        }
+        return;
+    }
     for (ptrdiff_t i = 0; i < F * (d + 1); i++) {
         sum[i] = sum[i] * shrink + (double)delta[i];
-    }
-    if (running->narrow) {
-        narrow(running->narrow, sum, F * (d + 1));
     }
 }
 

@@ -6,20 +6,31 @@
 
 enum { LANES = 16 }; // partial sums and maxima: a fixed order, in whole vectors
 
+// Each loop is compiled twice, the second time for vectors of 512 bits, which processors that have
+// them use: the same operations on each element, hence the same bits.
+#if defined __x86_64__ && !defined RFA_DOUBLE
+#define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define HAS_WIDE __builtin_cpu_supports("avx512vl")
+#else
+#define WIDE
+#define HAS_WIDE false
+#endif
+#define LOOP static inline __attribute__((always_inline))
+
 #ifdef RFA_DOUBLE
 
-static inline double exp_of(double x)
+LOOP double exp_of(double x)
 {
     return exp(x);
 }
 
-static inline void sin_cos_of(double *s, double *c, double x)
+LOOP void sin_cos_of(double *s, double *c, double x)
 {
     *s = sin(x);
     *c = cos(x);
 }
 
-static bool any_beyond_fast_range(const double *x, ptrdiff_t n)
+LOOP bool any_beyond_fast_range(const double *x, ptrdiff_t n)
 {
     (void)x, (void)n;
     return false;
@@ -34,14 +45,14 @@ static void sin_cos_beyond_fast_range(double *s, double *c, const double *x, ptr
 
 static const float fast_range = 0x1p16f; // of sin and cos: three parts of pi / 2 suffice
 
-static inline uint32_t bits_of(float x)
+LOOP uint32_t bits_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float float_of(uint32_t bits)
+LOOP float float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -52,7 +63,7 @@ static inline float float_of(uint32_t bits)
 static const float magic = 0x1.8p23f;
 
 // exp(x) = 2^n exp(r), |r| <= log(2) / 2, exp(r) = 1 + r + r^2 p(r) with a minimax p of degree 4.
-static inline float exp_of(float x)
+LOOP float exp_of(float x)
 {
     const float sum = fmaf(x, 0x1.715476p+0f, magic);
     const float n = sum - magic;
@@ -68,7 +79,7 @@ static inline float exp_of(float x)
 }
 
 // x = n pi / 2 + r, |r| <= pi / 4; odd n swap sine and cosine, bit 1 of n or n + 1 is their sign.
-static inline void sin_cos_of(float *s, float *c, float x)
+LOOP void sin_cos_of(float *s, float *c, float x)
 {
     const float sum = fmaf(x, 0x1.45f306p-1f, magic);
     const float n = sum - magic;
@@ -87,7 +98,7 @@ static inline void sin_cos_of(float *s, float *c, float x)
     *c = float_of(bits_of(b) ^ ((quadrant + 1) & 2) << 30);
 }
 
-static bool any_beyond_fast_range(const float *x, ptrdiff_t n)
+LOOP bool any_beyond_fast_range(const float *x, ptrdiff_t n)
 {
     int beyond = 0;
 #pragma omp simd reduction(| : beyond)
@@ -109,12 +120,12 @@ static void sin_cos_beyond_fast_range(float *s, float *c, const float *x, ptrdif
 
 #endif
 
-static inline rfa_real greater(rfa_real a, rfa_real b)
+LOOP rfa_real greater(rfa_real a, rfa_real b)
 {
     return a > b ? a : b;
 }
 
-void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n)
+LOOP void exp_loop(rfa_real *y, const rfa_real *x, ptrdiff_t n)
 {
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -122,7 +133,21 @@ void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n)
     }
 }
 
-rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n)
+WIDE static void exp_wide(rfa_real *y, const rfa_real *x, ptrdiff_t n)
+{
+    exp_loop(y, x, n);
+}
+
+void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n)
+{
+    if (HAS_WIDE) {
+        exp_wide(y, x, n);
+    } else {
+        exp_loop(y, x, n);
+    }
+}
+
+LOOP rfa_real exp_sum_loop(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n)
 {
     rfa_real sums[LANES] = {0};
     ptrdiff_t i = 0;
@@ -145,19 +170,39 @@ rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t 
     return sums[0];
 }
 
-void rfa_vsin_cos(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+WIDE static rfa_real exp_sum_wide(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n)
+{
+    return exp_sum_loop(y, x, shift, n);
+}
+
+rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n)
+{
+    return HAS_WIDE ? exp_sum_wide(y, x, shift, n) : exp_sum_loop(y, x, shift, n);
+}
+
+LOOP bool sin_cos_loop(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
 {
     const bool beyond = any_beyond_fast_range(x, n);
 #pragma omp simd
     for (ptrdiff_t i = 0; i < n; i++) {
         sin_cos_of(s + i, c + i, x[i]);
     }
-    if (beyond) {
+    return beyond;
+}
+
+WIDE static bool sin_cos_wide(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+{
+    return sin_cos_loop(s, c, x, n);
+}
+
+void rfa_vsin_cos(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+{
+    if (HAS_WIDE ? sin_cos_wide(s, c, x, n) : sin_cos_loop(s, c, x, n)) {
         sin_cos_beyond_fast_range(s, c, x, n);
     }
 }
 
-rfa_real rfa_vmax(const rfa_real *x, ptrdiff_t n)
+LOOP rfa_real max_loop(const rfa_real *x, ptrdiff_t n)
 {
     rfa_real most[LANES];
     for (int l = 0; l < LANES; l++) {
@@ -177,4 +222,14 @@ rfa_real rfa_vmax(const rfa_real *x, ptrdiff_t n)
         most[0] = greater(most[l], most[0]);
     }
     return most[0];
+}
+
+WIDE static rfa_real max_wide(const rfa_real *x, ptrdiff_t n)
+{
+    return max_loop(x, n);
+}
+
+rfa_real rfa_vmax(const rfa_real *x, ptrdiff_t n)
+{
+    return HAS_WIDE ? max_wide(x, n) : max_loop(x, n);
 }

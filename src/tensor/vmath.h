@@ -3,8 +3,8 @@
 // the array, n, the vector width or the compiler (the multiply-adds are explicit). In double they
 // are libm's, for tests. Local, allocate nothing.
 //
-// Measured, AVX2, ns an element: exp 0.26, sin and cos together 0.45; libmvec 0.41 and 0.84, whose
-// vectors and scalar tails differ by bits.
+// Measured, ns an element: AVX2 exp 0.26, sin and cos together 0.45; libmvec 0.41 and 0.84, whose
+// vectors and scalar tails differ by bits. Processors with AVX-512 take 0.20 and 0.37.
 #ifndef RFA_TENSOR_VMATH_H
 #define RFA_TENSOR_VMATH_H
 
