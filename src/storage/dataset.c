@@ -80,6 +80,30 @@ static rfa_status check_root(rfa_dataset_facts *facts, hid_t file, const char *p
                         symbols);
     }
     facts->symbols = (int)symbols;
+    int64_t documents = 1;
+    if (rfa_h5_has_attribute(file, "documents")) {
+        RFA_TRY(rfa_h5_read_int(file, path, "documents", &documents));
+    }
+    if (documents < 1 || documents > 2) {
+        return rfa_fail(RFA_ERR_IO, "%s: attribute 'documents' is %" PRId64 ", not 1 or 2", path,
+                        documents);
+    }
+    facts->documents = (int)documents;
+    return RFA_OK;
+}
+
+// What is added to stored values. Local.
+static rfa_status read_first_id(int *first_id, hid_t tokens, const char *path, const char *name)
+{
+    int64_t value = 0;
+    if (rfa_h5_has_attribute(tokens, "first_id")) {
+        RFA_TRY(rfa_h5_read_int(tokens, path, "first_id", &value));
+    }
+    if (value < 0 || value > 1) {
+        return rfa_fail(RFA_ERR_IO, "%s: attribute 'first_id' of '%s' is %" PRId64 ", not 0 or 1",
+                        path, name, value);
+    }
+    *first_id = (int)value;
     return RFA_OK;
 }
 
@@ -90,7 +114,11 @@ static rfa_status check_tokens(int64_t *count, hid_t file, const char *path, con
     hsize_t shape;
     RFA_TRY(rfa_h5_open_array(&tokens, file, path, name, H5T_INTEGER, 1, &shape));
     type = H5Dget_type(tokens);
-    const rfa_status status = rfa_dataset_check_ids(type, path, name);
+    int first_id = 0;
+    rfa_status status = rfa_dataset_check_ids(type, path, name);
+    if (status == RFA_OK) {
+        status = read_first_id(&first_id, tokens, path, name);
+    }
     rfa_h5_close(&type);
     rfa_h5_close(&tokens);
     *count = (int64_t)shape;
@@ -131,44 +159,53 @@ static rfa_status read_column(int64_t **out,
     return status;
 }
 
+// The ending of the names of a document's datasets.
+static const char *suffix(const rfa_dataset *d)
+{
+    return d->document > 0 ? "2" : "";
+}
+
 static rfa_status check_offsets(rfa_dataset *d, const char *split)
 {
+    const char *end = suffix(d);
     const int64_t n = d->facts.examples, *offsets = d->offsets;
     if (offsets[0] != 0) {
-        return rfa_fail(RFA_ERR_IO, "%s: dataset '%s/offsets' begins with %" PRId64 ", not 0",
-                        d->path, split, offsets[0]);
+        return rfa_fail(RFA_ERR_IO, "%s: dataset '%s/offsets%s' begins with %" PRId64 ", not 0",
+                        d->path, split, end, offsets[0]);
     }
     for (int64_t i = 0; i < n; i++) {
         if (offsets[i + 1] <= offsets[i]) {
             return rfa_fail(RFA_ERR_IO,
-                            "%s: dataset '%s/offsets' doesn't ascend at index %" PRId64 ": %" PRId64
-                            " after %" PRId64,
-                            d->path, split, i + 1, offsets[i + 1], offsets[i]);
+                            "%s: dataset '%s/offsets%s' doesn't ascend at index %" PRId64
+                            ": %" PRId64 " after %" PRId64,
+                            d->path, split, end, i + 1, offsets[i + 1], offsets[i]);
         }
         const int64_t length = offsets[i + 1] - offsets[i];
         d->facts.longest = length > d->facts.longest ? length : d->facts.longest;
     }
     if (offsets[n] != d->facts.tokens) {
         return rfa_fail(RFA_ERR_IO,
-                        "%s: dataset '%s/offsets' ends with %" PRId64
-                        ", but '%s/tokens' has %" PRId64 " tokens",
-                        d->path, split, offsets[n], split, d->facts.tokens);
+                        "%s: dataset '%s/offsets%s' ends with %" PRId64
+                        ", but '%s/tokens%s' has %" PRId64 " tokens",
+                        d->path, split, end, offsets[n], split, end, d->facts.tokens);
     }
     return RFA_OK;
 }
 
 static rfa_status check_columns(rfa_dataset *d, hid_t file, const char *split)
 {
+    const char *offset_name = d->document > 0 ? "offsets2" : "offsets";
+    const char *length_name = d->document > 0 ? "lengths2" : "lengths";
     int64_t *lengths = NULL, *labels = NULL, n = -1;
-    RFA_TRY(read_column(&d->offsets, &n, file, d->path, split, "offsets"));
+    RFA_TRY(read_column(&d->offsets, &n, file, d->path, split, offset_name));
     if (n < 2) {
         return rfa_fail(RFA_ERR_IO,
-                        "%s: split '%s' is empty: dataset '%s/offsets' has %" PRId64 " elements",
-                        d->path, split, split, n);
+                        "%s: split '%s' is empty: dataset '%s/%s' has %" PRId64 " elements",
+                        d->path, split, split, offset_name, n);
     }
     d->facts.examples = --n;
     RFA_TRY(check_offsets(d, split));
-    rfa_status status = read_column(&lengths, &n, file, d->path, split, "lengths");
+    rfa_status status = read_column(&lengths, &n, file, d->path, split, length_name);
     if (status == RFA_OK) {
         status = read_column(&labels, &n, file, d->path, split, "labels");
     }
@@ -179,9 +216,9 @@ static rfa_status check_columns(rfa_dataset *d, hid_t file, const char *split)
         const int64_t length = d->offsets[i + 1] - d->offsets[i];
         if (lengths[i] != length) {
             status = rfa_fail(RFA_ERR_IO,
-                              "%s: dataset '%s/lengths' is %" PRId64 " at index %" PRId64
+                              "%s: dataset '%s/%s' is %" PRId64 " at index %" PRId64
                               ", but the offsets give %" PRId64,
-                              d->path, split, lengths[i], i, length);
+                              d->path, split, length_name, lengths[i], i, length);
         } else if (labels[i] < 0 || labels[i] >= d->facts.classes) {
             status = rfa_fail(RFA_ERR_IO,
                               "%s: dataset '%s/labels' is %" PRId64 " at index %" PRId64
@@ -216,6 +253,10 @@ static rfa_status inspect(rfa_dataset *d, const char *split)
     if (status == RFA_OK) {
         d->facts.bytes = (int64_t)info.st_size;
         status = check_root(&d->facts, file, d->path);
+    }
+    if (status == RFA_OK && d->document >= d->facts.documents) {
+        status = rfa_fail(RFA_ERR_IO, "%s: not a data set of pairs: it has one document an example",
+                          d->path);
     }
     if (status == RFA_OK) {
         status = rfa_h5_open_group(&group, file, d->path, split);
@@ -276,6 +317,7 @@ static rfa_status open_tokens(rfa_dataset *d)
     RFA_TRY(rfa_h5_open_array(&d->tokens, d->file, d->path, d->name, H5T_INTEGER, 1, &shape));
     d->type = H5Dget_type(d->tokens);
     RFA_TRY(rfa_dataset_check_ids(d->type, d->path, d->name));
+    RFA_TRY(read_first_id(&d->first_id, d->tokens, d->path, d->name));
     d->id_bytes = (int)H5Tget_size(d->type);
     d->swap = d->id_bytes == 2 && H5Tget_order(d->type) != H5Tget_order(H5T_NATIVE_UINT16);
     if ((int64_t)shape != d->facts.tokens) {
@@ -296,6 +338,13 @@ static rfa_status open_tokens(rfa_dataset *d)
 rfa_status
 rfa_dataset_open(rfa_dataset **out, const rfa_comm *all, const char *path, const char *split)
 {
+    return rfa_dataset_open_document(out, all, path, split, 0);
+}
+
+rfa_status rfa_dataset_open_document(
+    rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document)
+{
+    RFA_ASSERT(document == 0 || document == 1);
     *out = NULL;
     rfa_dataset *d = NULL;
     rfa_status status = rfa_alloc(&d, 1, sizeof *d, "data set");
@@ -303,15 +352,16 @@ rfa_dataset_open(rfa_dataset **out, const rfa_comm *all, const char *path, const
         *d = (rfa_dataset){.file = H5I_INVALID_HID,
                            .tokens = H5I_INVALID_HID,
                            .type = H5I_INVALID_HID,
-                           .transfer = H5I_INVALID_HID};
-        const ptrdiff_t name_size = (ptrdiff_t)(strlen(split) + sizeof "/tokens");
+                           .transfer = H5I_INVALID_HID,
+                           .document = document};
+        const ptrdiff_t name_size = (ptrdiff_t)(strlen(split) + sizeof "/tokens2");
         status = rfa_alloc(&d->path, (ptrdiff_t)strlen(path) + 1, 1, "path");
         if (status == RFA_OK) {
             status = rfa_alloc(&d->name, name_size, 1, "name");
         }
         if (status == RFA_OK) {
             memcpy(d->path, path, strlen(path) + 1);
-            snprintf(d->name, (size_t)name_size, "%s/tokens", split);
+            snprintf(d->name, (size_t)name_size, "%s/tokens%s", split, suffix(d));
         }
     }
     status = rfa_agree(all, status);

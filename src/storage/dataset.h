@@ -5,6 +5,17 @@
 //   /<split>/tokens   [sum of lengths] unsigned 8-bit ids (16-bit beyond 256 symbols), packed
 //   /<split>/offsets  [n + 1] int64: example i is tokens[offsets[i] .. offsets[i + 1])
 //   /<split>/lengths  [n] int32      /<split>/labels [n] int32
+//   /<split>/<origin> [n] int64: what the example is at its source (line, record, candidate)
+//
+// tokens may have an attribute first_id, 0 or 1: id = stored value + first_id. Bytes and pixels are
+// stored so, as they are, while their ids leave 0 to padding.
+//
+// Pairs: attribute documents = 2; the second documents are tokens2, offsets2, lengths2.
+//
+// Attributes of the root that every data set has: task, title, classes, padding_id (0), source,
+// generator, duplicates_within and duplicates_across (examples equal to an earlier one of the same
+// or of another split), examples_<split>, tokens_<split>, class_counts_<split>, digest, created,
+// created_by, commit, commit_dirty, complete; then the parameters of the generator or importer.
 #ifndef RFA_STORAGE_DATASET_H
 #define RFA_STORAGE_DATASET_H
 
@@ -23,11 +34,16 @@ RFA_NODISCARD rfa_status rfa_dataset_open(rfa_dataset **out,
                                           const rfa_comm *all,
                                           const char *path,
                                           const char *split);
+// The same for one document of each example: 0, or 1 in data sets of pairs. RFA_ERR_IO when there
+// is no such document. Two open documents of one split have the same examples and labels.
+RFA_NODISCARD rfa_status rfa_dataset_open_document(
+    rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document);
 void rfa_dataset_close(rfa_dataset **dataset); // NULL-safe. Collective
 
 int64_t rfa_dataset_examples(const rfa_dataset *dataset);
 int rfa_dataset_classes(const rfa_dataset *dataset);    // attribute "classes"
 int rfa_dataset_vocabulary(const rfa_dataset *dataset); // number of ids, padding included
+int rfa_dataset_documents(const rfa_dataset *dataset);  // of an example, 1 or 2
 ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset);
 const char *rfa_dataset_task(const rfa_dataset *dataset);
 const char *

@@ -11,7 +11,7 @@ enum { RFA_DATASET_TEXT = 64 };
 typedef struct {
     int64_t examples, tokens, longest; // of the split
     int64_t bytes;                     // of the file
-    int classes, symbols;
+    int classes, symbols, documents;
     char task[RFA_DATASET_TEXT], digest[RFA_DATASET_TEXT];
 } rfa_dataset_facts;
 
@@ -25,9 +25,11 @@ typedef struct {
 struct rfa_dataset {
     rfa_dataset_facts facts;
     char *path, *name; // name of the dataset: "<split>/tokens"
+    int document;      // 0 or 1
     rfa_comm comm;     // own duplicate
     hid_t file, tokens, type, transfer;
     int id_bytes; // 1 or 2
+    int first_id; // id = stored value + first_id
     bool swap;    // 16-bit ids of the other byte order
 
     int64_t *offsets; // [examples + 1]

@@ -22,6 +22,11 @@ int rfa_dataset_vocabulary(const rfa_dataset *dataset)
     return dataset->facts.symbols;
 }
 
+int rfa_dataset_documents(const rfa_dataset *dataset)
+{
+    return dataset->facts.documents;
+}
+
 ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset)
 {
     return dataset->facts.longest;
@@ -153,13 +158,15 @@ static rfa_status scatter(const rfa_dataset *d,
         const uint8_t *from = d->buffer + d->pieces[p].source * d->id_bytes;
         uint16_t *to = ids + leaf->row0;
         for (ptrdiff_t t = 0; t < leaf->tokens; t++) {
-            uint16_t id;
+            int id;
             if (d->id_bytes == 1) {
                 id = from[t];
             } else {
-                memcpy(&id, from + 2 * t, 2);
-                id = d->swap ? __builtin_bswap16(id) : id;
+                uint16_t stored;
+                memcpy(&stored, from + 2 * t, 2);
+                id = d->swap ? __builtin_bswap16(stored) : stored;
             }
+            id += d->first_id;
             if (id >= d->facts.symbols) {
                 return rfa_fail(RFA_ERR_IO,
                                 "%s: dataset '%s': example %" PRId64 ", token %td: id %d is not in "
@@ -167,7 +174,7 @@ static rfa_status scatter(const rfa_dataset *d,
                                 d->path, d->name, examples[leaf->example], leaf->begin + t, id,
                                 d->facts.symbols);
             }
-            to[t] = id;
+            to[t] = (uint16_t)id;
         }
     }
     return RFA_OK;

@@ -1,7 +1,7 @@
 #include "storage/dataset_writer.h"
 
 #include "base/mem.h"
-#include "storage/h5.h"
+#include "storage/dataset_stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,27 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096, NAME_SIZE = 64, BUFFER_TOKENS = 1 << 19 };
+enum { PATH_SIZE = 4096, NAME_SIZE = 64, DOCUMENTS = 2 };
 
 struct rfa_dataset_writer {
     char path[PATH_SIZE], tmp[PATH_SIZE];
     hid_t file;
     int lock; // descriptor of tmp, -1 when there is none
     bool overwrite, published;
-    int symbols, classes;
+    int symbols, classes, documents;
     uint64_t digest;
 
     // The split that is being written, group < 0 between splits.
-    hid_t group, tokens;
+    hid_t group;
     char split[NAME_SIZE], origin_name[NAME_SIZE];
-    int64_t examples, size; // announced
-    int64_t added, written; // examples so far; tokens in the file
-    int64_t *offsets;       // [examples + 1]
-    int64_t *origins;       // [examples]
-    int32_t *lengths, *labels;
+    int64_t examples, added; // announced; so far
+    rfa_dataset_stream stream[DOCUMENTS];
+    int64_t *origins; // [examples]
+    int32_t *labels;
     int64_t *class_counts; // [classes]
-    uint16_t *buffer;      // [BUFFER_TOKENS]
-    ptrdiff_t buffered;
 };
 
 // Two processes must not write the same temporary file: the later one leaves the former alone.
@@ -84,6 +81,12 @@ static rfa_status write_head(rfa_dataset_writer *w, const rfa_dataset_descriptio
     if (status == RFA_OK) {
         status = rfa_h5_write_int(w->file, w->tmp, "classes", d->classes);
     }
+    if (status == RFA_OK && w->documents > 1) {
+        status = rfa_h5_write_int(w->file, w->tmp, "documents", w->documents);
+    }
+    if (status == RFA_OK) {
+        status = rfa_h5_write_int(w->file, w->tmp, "padding_id", 0);
+    }
     if (status == RFA_OK) {
         status = rfa_h5_write_texts(&vocabulary, w->file, w->tmp, "vocabulary", d->vocabulary,
                                     d->symbols);
@@ -105,18 +108,26 @@ rfa_status rfa_dataset_writer_create(rfa_dataset_writer **out,
                                      bool overwrite)
 {
     RFA_ASSERT(description->symbols > 1 && description->symbols <= 65536);
-    RFA_ASSERT(description->classes > 1);
+    RFA_ASSERT(description->classes > 1 && description->documents <= DOCUMENTS);
+    RFA_ASSERT(description->first_id == 0 || description->first_id == 1);
     *out = NULL;
     rfa_dataset_writer *w = NULL;
     RFA_TRY(rfa_alloc(&w, 1, sizeof *w, "data set writer"));
     *w = (rfa_dataset_writer){.file = H5I_INVALID_HID,
                               .group = H5I_INVALID_HID,
-                              .tokens = H5I_INVALID_HID,
                               .lock = -1,
                               .overwrite = overwrite,
                               .symbols = description->symbols,
                               .classes = description->classes,
+                              .documents = description->documents > 1 ? description->documents : 1,
                               .digest = 0xcbf29ce484222325u};
+    for (int d = 0; d < DOCUMENTS; d++) {
+        w->stream[d] = (rfa_dataset_stream){.path = w->tmp,
+                                            .split = w->split,
+                                            .suffix = {d > 0 ? '2' : 0},
+                                            .tokens = H5I_INVALID_HID,
+                                            .first_id = description->first_id};
+    }
     rfa_status status = RFA_OK;
     if (snprintf(w->path, PATH_SIZE, "%s", path) >= PATH_SIZE ||
         snprintf(w->tmp, PATH_SIZE, "%s.tmp", path) >= PATH_SIZE) {
@@ -124,9 +135,7 @@ rfa_status rfa_dataset_writer_create(rfa_dataset_writer **out,
         goto out;
     }
     if ((status = check_absent(w)) != RFA_OK || (status = take_lock(w)) != RFA_OK ||
-        (status = rfa_h5_create(&w->file, w->tmp)) != RFA_OK ||
-        (status = rfa_alloc(&w->buffer, BUFFER_TOKENS, sizeof *w->buffer, "data set buffer")) !=
-            RFA_OK) {
+        (status = rfa_h5_create(&w->file, w->tmp)) != RFA_OK) {
         goto out;
     }
     status = write_head(w, description);
@@ -140,15 +149,15 @@ out:
 
 static void free_split(rfa_dataset_writer *w)
 {
-    rfa_h5_close(&w->tokens);
+    for (int d = 0; d < DOCUMENTS; d++) {
+        rfa_dataset_stream_free(&w->stream[d]);
+    }
     rfa_h5_close(&w->group);
-    rfa_free(w->offsets);
     rfa_free(w->origins);
-    rfa_free(w->lengths);
     rfa_free(w->labels);
     rfa_free(w->class_counts);
-    w->offsets = w->origins = w->class_counts = NULL;
-    w->lengths = w->labels = NULL;
+    w->origins = w->class_counts = NULL;
+    w->labels = NULL;
 }
 
 void rfa_dataset_writer_destroy(rfa_dataset_writer **writer)
@@ -162,7 +171,9 @@ void rfa_dataset_writer_destroy(rfa_dataset_writer **writer)
         if (w->lock >= 0) {
             close(w->lock);
         }
-        rfa_free(w->buffer);
+        for (int d = 0; d < DOCUMENTS; d++) {
+            rfa_free(w->stream[d].buffer);
+        }
         rfa_free(w);
         *writer = NULL;
     }
@@ -188,22 +199,36 @@ rfa_status rfa_dataset_writer_bool(rfa_dataset_writer *writer, const char *name,
     return rfa_h5_write_bool(writer->file, writer->tmp, name, value);
 }
 
-static rfa_status create_tokens(rfa_dataset_writer *w)
+rfa_status rfa_dataset_writer_texts(rfa_dataset_writer *writer,
+                                    const char *name,
+                                    const char *const *texts,
+                                    int64_t count)
 {
-    const hsize_t size = (hsize_t)w->size;
-    const hid_t type = w->symbols <= 256 ? H5T_STD_U8LE : H5T_STD_U16LE;
-    hid_t space = H5Screate_simple(1, &size, NULL);
-    if (space >= 0) {
-        w->tokens =
-            H5Dcreate2(w->group, "tokens", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    return rfa_h5_write_text_list(writer->file, writer->tmp, name, texts, count);
+}
+
+rfa_status rfa_dataset_writer_begin_pairs(rfa_dataset_writer *writer,
+                                          const char *split,
+                                          int64_t examples,
+                                          const int64_t *tokens,
+                                          const char *origin_name)
+{
+    rfa_dataset_writer *w = writer;
+    RFA_ASSERT(w->group < 0 && examples > 0);
+    snprintf(w->split, sizeof w->split, "%s", split);
+    snprintf(w->origin_name, sizeof w->origin_name, "%s", origin_name);
+    w->examples = examples;
+    w->added = 0;
+    RFA_TRY(rfa_alloc(&w->origins, examples, sizeof *w->origins, "data set origins"));
+    RFA_TRY(rfa_alloc(&w->labels, examples, sizeof *w->labels, "data set labels"));
+    RFA_TRY(rfa_alloc(&w->class_counts, w->classes, sizeof *w->class_counts, "class counts"));
+    RFA_TRY(rfa_h5_create_group(&w->group, w->file, w->tmp, split));
+    for (int d = 0; d < w->documents; d++) {
+        RFA_ASSERT(tokens[d] >= examples);
+        RFA_TRY(rfa_dataset_stream_begin(&w->stream[d], w->group,
+                                         w->symbols - w->stream[d].first_id, examples, tokens[d]));
     }
-    rfa_h5_close(&space);
-    if (w->tokens < 0) {
-        return rfa_h5_fail(RFA_ERR_IO, w->tmp, "dataset '%s/tokens' can't be created", w->split);
-    }
-    RFA_TRY(rfa_h5_write_text(w->tokens, w->tmp, "units", "id (index in /vocabulary)"));
-    return rfa_h5_write_text(w->tokens, w->tmp, "long_name",
-                             "token ids of all examples, one example after the other");
+    return RFA_OK;
 }
 
 rfa_status rfa_dataset_writer_begin(rfa_dataset_writer *writer,
@@ -212,42 +237,8 @@ rfa_status rfa_dataset_writer_begin(rfa_dataset_writer *writer,
                                     int64_t tokens,
                                     const char *origin_name)
 {
-    rfa_dataset_writer *w = writer;
-    RFA_ASSERT(w->group < 0 && examples > 0 && tokens >= examples);
-    snprintf(w->split, sizeof w->split, "%s", split);
-    snprintf(w->origin_name, sizeof w->origin_name, "%s", origin_name);
-    w->examples = examples;
-    w->size = tokens;
-    w->added = w->written = 0;
-    w->buffered = 0;
-    RFA_TRY(rfa_alloc(&w->offsets, examples + 1, sizeof *w->offsets, "data set offsets"));
-    RFA_TRY(rfa_alloc(&w->origins, examples, sizeof *w->origins, "data set origins"));
-    RFA_TRY(rfa_alloc(&w->lengths, examples, sizeof *w->lengths, "data set lengths"));
-    RFA_TRY(rfa_alloc(&w->labels, examples, sizeof *w->labels, "data set labels"));
-    RFA_TRY(rfa_alloc(&w->class_counts, w->classes, sizeof *w->class_counts, "class counts"));
-    RFA_TRY(rfa_h5_create_group(&w->group, w->file, w->tmp, split));
-    return create_tokens(w);
-}
-
-// Appends the buffer to the tokens in the file.
-static rfa_status write_buffer(rfa_dataset_writer *w)
-{
-    if (w->buffered == 0) {
-        return RFA_OK;
-    }
-    const hsize_t begin = (hsize_t)w->written, count = (hsize_t)w->buffered;
-    hid_t memory = H5Screate_simple(1, &count, NULL), file = H5Dget_space(w->tokens);
-    rfa_status status = RFA_OK;
-    if (memory < 0 || file < 0 ||
-        H5Sselect_hyperslab(file, H5S_SELECT_SET, &begin, NULL, &count, NULL) < 0 ||
-        H5Dwrite(w->tokens, H5T_NATIVE_UINT16, memory, file, H5P_DEFAULT, w->buffer) < 0) {
-        status = rfa_h5_fail(RFA_ERR_IO, w->tmp, "dataset '%s/tokens' can't be written", w->split);
-    }
-    rfa_h5_close(&file);
-    rfa_h5_close(&memory);
-    w->written += w->buffered;
-    w->buffered = 0;
-    return status;
+    RFA_ASSERT(writer->documents == 1);
+    return rfa_dataset_writer_begin_pairs(writer, split, examples, &tokens, origin_name);
 }
 
 static uint64_t digest_bytes(uint64_t digest, uint64_t value, int bytes)
@@ -258,34 +249,45 @@ static uint64_t digest_bytes(uint64_t digest, uint64_t value, int bytes)
     return digest;
 }
 
-rfa_status rfa_dataset_writer_add(
-    rfa_dataset_writer *writer, const uint16_t *ids, ptrdiff_t length, int label, int64_t origin)
+rfa_status rfa_dataset_writer_add_pair(rfa_dataset_writer *writer,
+                                       const uint16_t *const *ids,
+                                       const ptrdiff_t *length,
+                                       int label,
+                                       int64_t origin)
 {
     rfa_dataset_writer *w = writer;
-    RFA_ASSERT(w->group >= 0 && length > 0 && length <= INT32_MAX);
-    RFA_ASSERT(label >= 0 && label < w->classes);
-    const int64_t n = w->added, end = w->offsets[n <= w->examples ? n : w->examples] + length;
-    if (n == w->examples || end > w->size) {
-        return rfa_fail(RFA_ERR_IO, "%s: split '%s' got more than its %lld examples of %lld tokens",
-                        w->tmp, w->split, (long long)w->examples, (long long)w->size);
+    const int64_t n = w->added;
+    RFA_ASSERT(w->group >= 0 && label >= 0 && label < w->classes);
+    for (int d = 0; d < w->documents; d++) {
+        const rfa_dataset_stream *s = &w->stream[d];
+        RFA_ASSERT(length[d] > 0 && length[d] <= INT32_MAX);
+        if (n == w->examples || s->offsets[n] + length[d] > s->size) {
+            return rfa_fail(RFA_ERR_IO,
+                            "%s: split '%s' got more than its %lld examples of %lld tokens", w->tmp,
+                            w->split, (long long)w->examples, (long long)s->size);
+        }
     }
     w->digest = digest_bytes(w->digest, (uint32_t)label, 4);
-    w->digest = digest_bytes(w->digest, (uint32_t)length, 4);
-    for (ptrdiff_t i = 0; i < length; i++) {
-        RFA_ASSERT(ids[i] < w->symbols);
-        w->digest = digest_bytes(w->digest, ids[i], 2);
-        if (w->buffered == BUFFER_TOKENS) {
-            RFA_TRY(write_buffer(w));
+    for (int d = 0; d < w->documents; d++) {
+        w->digest = digest_bytes(w->digest, (uint32_t)length[d], 4);
+        for (ptrdiff_t i = 0; i < length[d]; i++) {
+            RFA_ASSERT(ids[d][i] < w->symbols && ids[d][i] >= w->stream[d].first_id);
+            w->digest = digest_bytes(w->digest, ids[d][i], 2);
         }
-        w->buffer[w->buffered++] = ids[i];
+        RFA_TRY(rfa_dataset_stream_add(&w->stream[d], n, ids[d], length[d]));
     }
-    w->lengths[n] = (int32_t)length;
     w->labels[n] = (int32_t)label;
     w->origins[n] = origin;
     w->class_counts[label]++;
-    w->offsets[n + 1] = end;
     w->added++;
     return RFA_OK;
+}
+
+rfa_status rfa_dataset_writer_add(
+    rfa_dataset_writer *writer, const uint16_t *ids, ptrdiff_t length, int label, int64_t origin)
+{
+    RFA_ASSERT(writer->documents == 1);
+    return rfa_dataset_writer_add_pair(writer, &ids, &length, label, origin);
 }
 
 // One array of the split with its attributes; scale < 0: none.
@@ -327,19 +329,23 @@ static rfa_status write_columns(const rfa_dataset_writer *w)
 {
     hid_t scale = H5I_INVALID_HID;
     rfa_status status =
-        write_column(w, NULL, "offsets", H5T_STD_I64LE, H5T_NATIVE_INT64, w->examples + 1,
-                     w->offsets, "token", "first token of each example; at the end the total", -1);
-    if (status == RFA_OK) {
-        status =
-            write_column(w, &scale, w->origin_name, H5T_STD_I64LE, H5T_NATIVE_INT64, w->examples,
-                         w->origins, "1", "number of the example at its source", -1);
-    }
+        write_column(w, &scale, w->origin_name, H5T_STD_I64LE, H5T_NATIVE_INT64, w->examples,
+                     w->origins, "1", "number of the example at its source", -1);
     if (status == RFA_OK) {
         status = rfa_h5_make_scale(scale, w->tmp, w->origin_name);
     }
-    if (status == RFA_OK) {
-        status = write_column(w, NULL, "lengths", H5T_STD_I32LE, H5T_NATIVE_INT32, w->examples,
-                              w->lengths, "token", "number of tokens of each example", scale);
+    for (int d = 0; d < w->documents && status == RFA_OK; d++) {
+        const rfa_dataset_stream *s = &w->stream[d];
+        char name[16];
+        snprintf(name, sizeof name, "offsets%s", s->suffix);
+        status = write_column(w, NULL, name, H5T_STD_I64LE, H5T_NATIVE_INT64, w->examples + 1,
+                              s->offsets, "token",
+                              "first token of each example; at the end the total", -1);
+        if (status == RFA_OK) {
+            snprintf(name, sizeof name, "lengths%s", s->suffix);
+            status = write_column(w, NULL, name, H5T_STD_I32LE, H5T_NATIVE_INT32, w->examples,
+                                  s->lengths, "token", "number of tokens of each example", scale);
+        }
     }
     if (status == RFA_OK) {
         status = write_column(w, NULL, "labels", H5T_STD_I32LE, H5T_NATIVE_INT32, w->examples,
@@ -355,23 +361,30 @@ static rfa_status write_columns(const rfa_dataset_writer *w)
 rfa_status rfa_dataset_writer_end(rfa_dataset_writer *writer)
 {
     rfa_dataset_writer *w = writer;
+    int64_t total = 0;
+    char name[2 * NAME_SIZE];
     RFA_ASSERT(w->group >= 0);
-    RFA_TRY(write_buffer(w));
-    if (w->added != w->examples || w->written != w->size) {
-        return rfa_fail(RFA_ERR_IO,
-                        "%s: split '%s' got %lld examples of %lld tokens, not %lld of %lld", w->tmp,
-                        w->split, (long long)w->added, (long long)w->written,
-                        (long long)w->examples, (long long)w->size);
+    for (int d = 0; d < w->documents; d++) {
+        rfa_dataset_stream *s = &w->stream[d];
+        RFA_TRY(rfa_dataset_stream_flush(s));
+        if (w->added != w->examples || s->written != s->size) {
+            return rfa_fail(RFA_ERR_IO,
+                            "%s: split '%s' got %lld examples of %lld tokens, not %lld of %lld",
+                            w->tmp, w->split, (long long)w->added, (long long)s->written,
+                            (long long)w->examples, (long long)s->size);
+        }
+        total += s->size;
     }
     RFA_TRY(write_columns(w));
-    char name[2 * NAME_SIZE];
     snprintf(name, sizeof name, "examples_%s", w->split);
     RFA_TRY(rfa_h5_write_int(w->file, w->tmp, name, w->examples));
     snprintf(name, sizeof name, "tokens_%s", w->split);
-    RFA_TRY(rfa_h5_write_int(w->file, w->tmp, name, w->size));
+    RFA_TRY(rfa_h5_write_int(w->file, w->tmp, name, total));
     snprintf(name, sizeof name, "class_counts_%s", w->split);
     RFA_TRY(rfa_h5_write_ints(w->file, w->tmp, name, w->class_counts, w->classes));
-    RFA_TRY(rfa_h5_close_array(&w->tokens, w->tmp));
+    for (int d = 0; d < w->documents; d++) {
+        RFA_TRY(rfa_h5_close_array(&w->stream[d].tokens, w->tmp));
+    }
     free_split(w);
     return RFA_OK;
 }
