@@ -77,7 +77,7 @@ static rfa_status import(const rfa_data_listops *options, rfa_data_summary *summ
     char folder[RFA_DATA_PATH + 64];
     rfa_dataset_writer *writer = NULL;
     rfa_fingerprints *seen = NULL;
-    RFA_TRY(rfa_listops_tsv_find(folder, sizeof folder, options->from));
+    RFA_TRY(rfa_listops_tsv_find(folder, sizeof folder, options->common.from));
     rfa_status status = rfa_fingerprints_create(&seen);
     if (status == RFA_OK) {
         status = rfa_data_start(&writer, options);

@@ -2,18 +2,13 @@
 #ifndef RFA_CLI_DATA_LISTOPS_H
 #define RFA_CLI_DATA_LISTOPS_H
 
+#include "cli/data_options.h"
 #include "tasks/listops.h"
 #include "tasks/listops_tsv.h"
 
-#include <stdbool.h>
-
-enum { RFA_DATA_PATH = 2048 };
-
 // Plain bytes: rank 0 parses them and tells the others.
 typedef struct {
-    char out[RFA_DATA_PATH];
-    char from[RFA_DATA_PATH]; // folder of the released files; "" to generate
-    bool force, help;
+    rfa_data_common common;               // from: folder of the released files
     int64_t examples[RFA_LISTOPS_SPLITS]; // train, val, test
     rfa_listops_options tree;
 } rfa_data_listops;

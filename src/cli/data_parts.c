@@ -26,10 +26,18 @@ static rfa_status make_folders(const char *path)
     return RFA_OK;
 }
 
-rfa_status rfa_data_start(rfa_dataset_writer **writer, const rfa_data_listops *options)
+rfa_status rfa_data_create(rfa_dataset_writer **writer,
+                           const char *out,
+                           const rfa_dataset_description *description,
+                           bool force)
 {
     *writer = NULL;
-    RFA_TRY(make_folders(options->out));
+    RFA_TRY(make_folders(out));
+    return rfa_dataset_writer_create(writer, out, description, force);
+}
+
+rfa_status rfa_data_start(rfa_dataset_writer **writer, const rfa_data_listops *options)
+{
     const rfa_dataset_description description = {
         .task = "listops",
         .title = "ListOps of the Long Range Arena: the value of a nested prefix expression",
@@ -37,7 +45,7 @@ rfa_status rfa_data_start(rfa_dataset_writer **writer, const rfa_data_listops *o
         .symbols = RFA_LISTOPS_VOCABULARY,
         .classes = RFA_LISTOPS_CLASSES,
     };
-    return rfa_dataset_writer_create(writer, options->out, &description, options->force);
+    return rfa_data_create(writer, options->common.out, &description, options->common.force);
 }
 
 static rfa_status write_generator(rfa_dataset_writer *w,
@@ -57,34 +65,37 @@ static rfa_status write_generator(rfa_dataset_writer *w,
     return rfa_dataset_writer_int(w, "candidates_in_window", summary->in_window);
 }
 
-rfa_status rfa_data_finish(rfa_dataset_writer *writer,
-                           const rfa_data_listops *options,
-                           rfa_data_summary *summary)
+rfa_status rfa_data_end(rfa_dataset_writer *writer, int64_t within, int64_t across, char digest[17])
 {
     rfa_dataset_writer *w = writer;
-    if (options->from[0]) {
-        RFA_TRY(rfa_dataset_writer_text(w, "source", options->from));
-        RFA_TRY(rfa_dataset_writer_text(w, "generator", "released files"));
-    } else {
-        RFA_TRY(write_generator(w, &options->tree, summary));
-    }
-    // Within splits and across them; a generated set has none left, and says how many it dropped.
-    RFA_TRY(
-        rfa_dataset_writer_int(w, "duplicates_within", options->from[0] ? summary->repeats : 0));
-    RFA_TRY(rfa_dataset_writer_int(w, "duplicates_across", options->from[0] ? summary->leaks : 0));
-    if (!options->from[0]) {
-        RFA_TRY(rfa_dataset_writer_int(w, "duplicates_dropped", summary->repeats));
-    }
     const time_t now = time(NULL);
     struct tm utc;
     char created[32];
+    RFA_TRY(rfa_dataset_writer_int(w, "duplicates_within", within));
+    RFA_TRY(rfa_dataset_writer_int(w, "duplicates_across", across));
     gmtime_r(&now, &utc);
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     RFA_TRY(rfa_dataset_writer_text(w, "created", created));
     RFA_TRY(rfa_dataset_writer_text(w, "created_by", "rfa " RFA_VERSION));
     RFA_TRY(rfa_dataset_writer_text(w, "commit", RFA_COMMIT));
     RFA_TRY(rfa_dataset_writer_bool(w, "commit_dirty", RFA_DIRTY));
-    return rfa_dataset_writer_finish(w, summary->digest);
+    return rfa_dataset_writer_finish(w, digest);
+}
+
+rfa_status rfa_data_finish(rfa_dataset_writer *writer,
+                           const rfa_data_listops *options,
+                           rfa_data_summary *summary)
+{
+    rfa_dataset_writer *w = writer;
+    if (options->common.from[0]) {
+        RFA_TRY(rfa_dataset_writer_text(w, "source", options->common.from));
+        RFA_TRY(rfa_dataset_writer_text(w, "generator", "released files"));
+        return rfa_data_end(w, summary->repeats, summary->leaks, summary->digest);
+    }
+    // A generated set has no duplicates left, and says how many it dropped.
+    RFA_TRY(write_generator(w, &options->tree, summary));
+    RFA_TRY(rfa_dataset_writer_int(w, "duplicates_dropped", summary->repeats));
+    return rfa_data_end(w, 0, 0, summary->digest);
 }
 
 void rfa_data_count(rfa_data_summary *summary, int s, ptrdiff_t length, int label)
