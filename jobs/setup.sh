@@ -22,6 +22,7 @@ build|parallel-hdf5|libhdf5-openmpi-dev|hdf5+mpi ^openmpi|hdf5/parallel
 build|openblas|libopenblas-pthread-dev|openblas threads=pthreads|openblas
 build|yaml-0.1|libyaml-dev|libyaml|libyaml
 build|zlib|zlib1g-dev|zlib|zlib
+build|libpng|libpng-dev|libpng|libpng
 tests|cmocka|libcmocka-dev|cmocka|cmocka
 tests|python-h5py-numpy|python3 python3-h5py python3-numpy|py-h5py py-numpy|python
 tests|h5dump|hdf5-tools|hdf5+mpi ^openmpi|hdf5/parallel
@@ -65,7 +66,7 @@ setup_has()
             grep -qs '^#define H5_HAVE_PARALLEL 1' "$header"
         }
         ;;
-    openblas | yaml-0.1 | zlib | cmocka) pkg-config --exists "$1" 2>/dev/null ;;
+    openblas | yaml-0.1 | zlib | libpng | cmocka) pkg-config --exists "$1" 2>/dev/null ;;
     python-h5py-numpy) setup_find_python ;;
     clang-openmp)
         command -v clang >/dev/null &&

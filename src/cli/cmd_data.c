@@ -12,6 +12,7 @@ static const struct {
 } tasks[] = {
     {"listops", rfa_data_listops_command, "nested prefix expressions (Long Range Arena)"},
     {"text", rfa_data_text, "classes of texts as bytes: IMDb's folders, or tables"},
+    {"image", rfa_data_image, "classes of pictures as pixels: CIFAR-10, PNG folders, idx files"},
 };
 enum { TASKS = sizeof tasks / sizeof *tasks };
 

@@ -41,5 +41,6 @@ RFA_NODISCARD rfa_status rfa_data_validation(int *percent, const char *word);
 // The tasks; argv[0] is the task. Agreed. Collective.
 RFA_NODISCARD rfa_status rfa_data_listops_command(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_text(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_data_image(const rfa_comm *world, int argc, char **argv);
 
 #endif
