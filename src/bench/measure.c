@@ -18,6 +18,9 @@ enum { COPIED = 1 << 23 }; // elements: beyond caches
 static const double least_seconds = 0.03;
 enum { MOST_CALLS = 1 << 20 };
 
+// A call of so many seconds warms up by itself, and is the first repeat.
+enum { LONG_SECONDS = 5 };
+
 double rfa_bench_ratio(const rfa_bench_result *result)
 {
     return result->flops / result->median / result->ceiling;
@@ -254,14 +257,18 @@ rfa_status rfa_bench_measure(
     rfa_bench_result all = results[0];
     times t;
     RFA_ASSERT(phases <= RFA_BENCH_PHASES);
+    sample_ceilings(bench, 0);
     RFA_TRY(call(&t, bench, phases, run, context, 1));
+    const bool is_long = t.seconds[phases] >= LONG_SECONDS;
     if (t.seconds[phases] < least_seconds) { // the first call is cold
         RFA_TRY(call(&t, bench, phases, run, context, 1));
     }
     const int calls = (int)fmin(fmax(ceil(least_seconds / t.seconds[phases]), 1), MOST_CALLS);
     for (int repeat = 0; repeat < repeats; repeat++) {
-        sample_ceilings(bench, repeat);
-        RFA_TRY(call(&t, bench, phases, run, context, calls));
+        if (repeat > 0 || !is_long) {
+            sample_ceilings(bench, repeat);
+            RFA_TRY(call(&t, bench, phases, run, context, calls));
+        }
         for (int phase = 0; phase <= phases; phase++) {
             bench->seconds[phase * repeats + repeat] = t.seconds[phase];
         }

@@ -51,9 +51,10 @@ RFA_NODISCARD rfa_status rfa_bench_check(const rfa_bench *bench,
 // For tests: changes a number of a result where the fault point bench.<case> is set. Local.
 void rfa_bench_spoil(const rfa_bench *bench, const char *name, rfa_real *value);
 
-// Runs once to warm up, then repeats, of as many calls as make 30 ms: run adds to a lap of each
-// phase, and returns an agreed status. Fills and sends results [phases], whose flops and bytes are
-// those of a call, and where there are several one more of their sum. Collective.
+// Runs once to warm up (a call of 5 s or more counts as a repeat instead), then repeats, of as many
+// calls as make 30 ms: run adds to a lap of each phase, and returns an agreed status. Fills and
+// sends results [phases], whose flops and bytes are those of a call, and where there are several
+// one more of their sum. Collective.
 typedef rfa_status (*rfa_bench_work)(void *context, rfa_lap *laps);
 RFA_NODISCARD rfa_status rfa_bench_measure(
     rfa_bench *bench, rfa_bench_result *results, int phases, rfa_bench_work run, void *context);

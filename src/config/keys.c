@@ -226,7 +226,8 @@ const rfa_key rfa_keys[] = {
      .help = "Numbers of a state, of the case exchange. One head of 64 sines, 64 cosines and 64 "
              "channels has 8322."},
     {KEY(bench, repeats), .min = 1, .max = 1000, .number = 5, .neutral = true, .unit = "",
-     .help = "Timed repeats of each case, after one that warms up."},
+     .help = "Timed repeats of each case, after one that warms up; a call of 5 s or more needs no "
+             "warming."},
     {KEY(bench, examples), .min = 1, .max = 4096, .number = 1, .neutral = true, .unit = "",
      .help = "B, examples of the cases attention and exchange."},
     {KEY(bench, vocabulary), .min = 2, .max = 65536, .number = 20, .neutral = true, .unit = "",
