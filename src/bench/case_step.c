@@ -266,7 +266,7 @@ static rfa_status measure_created(training *t, rfa_bench *bench, const char *nam
     add_parameters(&results[0], c, length);
     RFA_TRY(check(t, bench, &results[0], length));
     RFA_TRY(rfa_agree(&t->grid.all, create_batches(t, c->train.batch, length)));
-    for (int phase = 0; phase < PHASES; phase++) {
+    for (int phase = PHASES - 1; phase >= 0; phase--) { // the first is the model of the others
         results[phase] = results[0];
         rfa_bench_append(results[phase].phase, RFA_BENCH_NAME, "%s", phase_names[phase]);
         if (phase < UPDATE) {
