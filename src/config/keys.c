@@ -51,8 +51,8 @@ const rfa_key rfa_keys[] = {
      .help = "Hidden width of the classifier that reads the pooled vector."},
     {KEY(model, positions), .number = RFA_POSITIONS_LEARNED, .choices = positions, .unit = "",
      .help = "Added to the token embedding: one learned row a position, the fixed sinusoids of "
-             "Vaswani et al. 2017, or nothing. Every rank holds the table: for millions of tokens "
-             "take none."},
+             "Vaswani et al. 2017, or nothing. Every rank holds the table of learned rows: for "
+             "millions of tokens take one of the others."},
     {KEY(model, pooling), .number = RFA_POOLING_FIRST, .choices = poolings, .unit = "",
      .help = "What the classifier reads: the mean over all tokens of the example (padding never "
              "counts), the first token, or the last one. A causal forward head at the first token "

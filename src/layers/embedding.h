@@ -23,7 +23,15 @@ void rfa_embedding_backward(rfa_real *dtokens,
                             ptrdiff_t vocabulary,
                             ptrdiff_t width);
 
-// out [length][E]: the fixed sinusoids of Vaswani et al. 2017, sin in even and cos in odd channels.
-void rfa_sinusoids(rfa_real *out, ptrdiff_t length, ptrdiff_t width);
+// The fixed sinusoids of Vaswani et al. 2017, section 3.5: sin in even and cos in odd channels, E
+// even. The table holds the first positions and those of the begins of blocks, in double; a row is
+// the sum of two angles, so millions of positions take little memory.
+enum { RFA_SINUSOID_BLOCK = 4096 };
+ptrdiff_t rfa_sinusoids_size(ptrdiff_t length, ptrdiff_t width); // numbers of a table
+void rfa_sinusoids_fill(double *table, ptrdiff_t length, ptrdiff_t width);
+
+// x [count][E] += the rows of positions begin on, below the table's length.
+void rfa_sinusoids_add(
+    rfa_real *x, const double *table, ptrdiff_t begin, ptrdiff_t count, ptrdiff_t width);
 
 #endif

@@ -109,11 +109,9 @@ static rfa_status create(rfa_classifier *model)
         RFA_TRY(rfa_parameters_init(model->values, &model->table, o->seed));
     }
     if (o->positions == RFA_POSITIONS_SINUSOIDAL) {
-        RFA_TRY(
-            rfa_alloc(&model->sinusoids, o->max_length * o->width, sizeof(rfa_real), "positions"));
-        if (!plan) {
-            rfa_sinusoids(model->sinusoids, o->max_length, o->width);
-        }
+        RFA_TRY(rfa_alloc(&model->sinusoids, rfa_sinusoids_size(o->max_length, o->width),
+                          sizeof(double), "positions"));
+        rfa_sinusoids_fill(model->sinusoids, o->max_length, o->width);
     }
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
         rfa_attention_saved *saved = &model->block[layer].attention;

@@ -69,22 +69,17 @@ add(rfa_real *restrict y, const rfa_real *restrict a, const rfa_real *restrict b
     }
 }
 
-static const rfa_real *position_table(const rfa_classifier *model)
-{
-    switch (model->options.positions) {
-    case RFA_POSITIONS_LEARNED: return model->values + model->at.positions;
-    case RFA_POSITIONS_SINUSOIDAL: return model->sinusoids;
-    case RFA_POSITIONS_NONE: break;
-    }
-    return NULL;
-}
-
 static void embed(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width;
+    const bool learned = model->options.positions == RFA_POSITIONS_LEARNED;
     rfa_real *x = rfa_block_input(model, 0) + leaf->row0 * E;
     rfa_embedding_forward(x, batch->ids + leaf->row0, model->values + model->at.tokens,
-                          position_table(model), leaf->begin, leaf->tokens, leaf->rows, E);
+                          learned ? model->values + model->at.positions : NULL, leaf->begin,
+                          leaf->tokens, leaf->rows, E);
+    if (model->sinusoids) {
+        rfa_sinusoids_add(x, model->sinusoids, leaf->begin, leaf->tokens, E);
+    }
     rfa_classifier_dropout(x, NULL, model, batch, leaf, leaf->rows, E, 0, RFA_AFTER_EMBEDDING);
 }
 

@@ -44,8 +44,8 @@ struct rfa_classifier {
         ptrdiff_t tokens, positions, norm_scale, norm_shift, w1, b1, w2, b2;
         rfa_block_offsets *block; // [L]
     } at;
-    rfa_real *values;    // [table.size]
-    rfa_real *sinusoids; // [max_length][E] or NULL
+    rfa_real *values;  // [table.size]
+    double *sinusoids; // rfa_sinusoids_size, or NULL
     rfa_attention attention;
     int64_t step;  // of the current pass
     bool training; // with dropout and noise

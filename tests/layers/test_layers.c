@@ -263,19 +263,27 @@ static void embedding(void **state)
 static void sinusoids(void **state)
 {
     (void)state;
-    enum { LENGTH = 100, E = 8, ODD = 7 };
-    rfa_real even[LENGTH * E], odd[LENGTH * ODD];
-    rfa_sinusoids(even, LENGTH, E);
-    rfa_sinusoids(odd, LENGTH, ODD);
-    for (int t = 0; t < LENGTH; t++) {
-        for (int j = 0; j < E; j++) { // eq. of section 3.5: pos / 10000^(2 i / E)
-            const double angle = t / pow(10000, (double)(j - j % 2) / E);
-            const double want = j % 2 ? cos(angle) : sin(angle);
-            check(fabs((double)even[t * E + j] - want) <= test_eps() + 1e-13);
+    enum { LENGTH = 1 << 26, COUNT = 3, E = 8 };
+    double *table = test_doubles(rfa_sinusoids_size(LENGTH, E));
+    rfa_sinusoids_fill(table, LENGTH, E);
+    static const ptrdiff_t begins[] = {0, 5, RFA_SINUSOID_BLOCK - 2, 1000000, LENGTH - COUNT};
+    for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
+        rfa_real x[COUNT * E];
+        for (int i = 0; i < COUNT * E; i++) {
+            x[i] = 1;
         }
-        const double last = sin(t / pow(10000, 6.0 / ODD));
-        check(fabs((double)odd[t * ODD + 6] - last) <= test_eps() + 1e-13);
+        rfa_sinusoids_add(x, table, begins[b], COUNT, E);
+        for (int t = 0; t < COUNT; t++) {
+            for (int j = 0; j < E; j++) { // eq. of section 3.5: pos / 10000^(2 i / E)
+                const double position = (double)(begins[b] + t);
+                const double angle = position / pow(10000, (double)(j - j % 2) / E);
+                const double want = 1 + (j % 2 ? cos(angle) : sin(angle));
+                // The angle itself is rounded, in both.
+                check(fabs((double)x[t * E + j] - want) <= 2 * test_eps() + 4e-16 * (1 + angle));
+            }
+        }
     }
+    rfa_free(table);
 }
 
 typedef struct {
