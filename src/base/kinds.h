@@ -36,7 +36,7 @@ typedef enum {
 } rfa_rows_kind;
 typedef enum { RFA_POSITIONS_LEARNED, RFA_POSITIONS_SINUSOIDAL, RFA_POSITIONS_NONE } rfa_positions;
 typedef enum { RFA_POOLING_MEAN, RFA_POOLING_FIRST, RFA_POOLING_LAST } rfa_pooling;
-typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH } rfa_carry; // of adjoints between windows
+typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH, RFA_CARRY_STATEFUL } rfa_carry; // between windows
 
 // How a parameter tensor begins.
 typedef enum {

@@ -85,6 +85,10 @@ static rfa_status create(training *t, const rfa_config *config, const rfa_comm *
     const int64_t wanted = config->parallel.sequence;
     const int64_t sequence = wanted > 0 ? wanted : world->size;
     *t = (training){.config = config};
+    if (config->train.window > 0 && config->train.carry == RFA_CARRY_STATEFUL) {
+        return rfa_fail(RFA_ERR_USAGE, "bench: a step with train.carry stateful is one window: set "
+                                       "data.max_length to it and train.window to 0");
+    }
     if (sequence > world->size || world->size % sequence != 0) {
         return rfa_fail(RFA_ERR_USAGE, "parallel.sequence %" PRId64 " does not divide %d ranks",
                         sequence, world->size);

@@ -27,7 +27,7 @@ static const char *const landmark_maps[] = {"learned", "mean", NULL};
 static const char *const proposal_weights[] = {"balance", "specific", "biased", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
 static const char *const poolings[] = {"mean", "first", "last", NULL};
-static const char *const carries[] = {"exact", "detach", NULL};
+static const char *const carries[] = {"exact", "detach", "stateful", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
 
 #define MANY 1e9                 // steps, examples: more than any run has
@@ -176,7 +176,9 @@ const rfa_key rfa_keys[] = {
              "no windows."},
     {KEY(train, carry), .number = RFA_CARRY_EXACT, .choices = carries, .unit = "",
      .help = "exact: adjoints of states cross the borders of windows; detach: they stop there, the "
-             "truncated gradient."},
+             "truncated gradient; stateful: each window is a step of its own, read out by itself, "
+             "with the states of the steps before (Peng et al. 2021); validation and checkpoints "
+             "wait for the end of a batch."},
     {KEY(train, recompute), .number = 0, .neutral = true, .unit = "",
      .help = "Keep only the blocks' inputs for the backward and compute the rest once more: less "
              "memory, about 4/3 of the time, the same bits. Linear kinds exchange nothing anew."},

@@ -285,9 +285,15 @@ make_room(rfa_arena *arena, size_t *capacity, const rfa_arena *measured, const c
     return RFA_OK;
 }
 
-rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
+bool rfa_classifier_is_stateful(const rfa_classifier *model)
+{
+    return model->training && model->options.carry == RFA_CARRY_STATEFUL;
+}
+
+rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch, bool training)
 {
     const bool carried = batch->windows > 1;
+    const bool keeps = training && model->options.carry != RFA_CARRY_STATEFUL;
     model->plan = (rfa_plan){
         .examples = batch->examples,
         .own = batch->own,
@@ -300,16 +306,16 @@ rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch)
         .longest_example = RFA_ROWS,
         .follows = batch->window > 0,
         .is_followed = batch->window + 1 < batch->windows,
-        .cut = model->options.carry == RFA_CARRY_DETACH,
+        .cut = model->options.carry != RFA_CARRY_EXACT,
     };
     plan_extent(&model->plan, model->options.segments);
     if (batch->window == 0) {
         rfa_arena measure = {0};
-        carve_kept(model, &measure, batch->windows - 1, carried);
+        carve_kept(model, &measure, keeps ? batch->windows - 1 : 0, carried);
         RFA_TRY(make_room(&model->kept, &model->kept_capacity, &measure, "states"));
     }
     model->kept.used = 0;
-    carve_kept(model, &model->kept, batch->window, carried);
+    carve_kept(model, &model->kept, keeps ? batch->window : 0, carried);
     rfa_arena measure = {0};
     carve(model, &measure);
     RFA_TRY(make_room(&model->arena, &model->arena_capacity, &measure, "activations"));

@@ -38,9 +38,15 @@ rfa_real *rfa_classifier_values(rfa_classifier *model); // [table->size], owned 
 // The projections of all heads; empty where there are none.
 const rfa_pool *rfa_classifier_pool(const rfa_classifier *model);
 
-// Makes room for this window of a batch, in the first one for what is kept of all; the calls below
-// do it by themselves. Errors: RFA_ERR_MEMORY. Local.
-RFA_NODISCARD rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch);
+// Makes room for this window of a batch, in the first one for what training keeps of all; the calls
+// below do it by themselves. Errors: RFA_ERR_MEMORY. Local.
+RFA_NODISCARD rfa_status rfa_classifier_reserve(rfa_classifier *model,
+                                                const rfa_batch *batch,
+                                                bool training);
+
+// Whether the model trains on each window by itself, with states that it carries from step to step:
+// then each window's forward gives logits, of its own tokens, and has its backward at once.
+bool rfa_classifier_is_stateful(const rfa_classifier *model);
 
 // Logits [examples][classes] of a batch, on every rank of the sequence. training: step step >= 1,
 // with dropout, noise and that step's projections; else an evaluation after step step. A batch in

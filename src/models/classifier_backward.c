@@ -192,11 +192,11 @@ rfa_status
 rfa_classifier_backward(rfa_classifier *model, const rfa_batch *batch, const rfa_real *dlogits)
 {
     const rfa_leaf *leaves = batch->leaves;
-    const bool last = batch->window + 1 == batch->windows; // its forward has just been
-    for (int e = 0; last && e < batch->examples; e++) {
+    const bool just_run = rfa_classifier_gives_logits(model, batch);
+    for (int e = 0; just_run && e < batch->examples; e++) {
         head_backward(model, e, dlogits + e * model->options.classes);
     }
-    if (!last) {
+    if (!just_run) {
         RFA_TRY(rfa_classifier_run_window(model, batch, true));
     }
     model->attention.again = true;

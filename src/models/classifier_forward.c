@@ -41,6 +41,23 @@ rfa_head_weights rfa_classifier_head(const rfa_classifier *model)
     };
 }
 
+// Tokens [begin, end) of an example are read out: all, or those of a window by itself.
+static ptrdiff_t read_begin(const rfa_classifier *model, const rfa_batch *batch)
+{
+    return rfa_classifier_is_stateful(model) ? batch->window * batch->span : 0;
+}
+
+static ptrdiff_t read_end(const rfa_classifier *model, const rfa_batch *batch, int example)
+{
+    return rfa_classifier_is_stateful(model) ? read_begin(model, batch) + batch->present[example]
+                                             : batch->length[example];
+}
+
+bool rfa_classifier_gives_logits(const rfa_classifier *model, const rfa_batch *batch)
+{
+    return batch->window + 1 == batch->windows || rfa_classifier_is_stateful(model);
+}
+
 rfa_pooled_rows
 rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf)
 {
@@ -48,7 +65,7 @@ rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rf
     switch (model->options.pooling) {
     case RFA_POOLING_MEAN: return (rfa_pooled_rows){.end = leaf->tokens};
     case RFA_POOLING_FIRST: break;
-    case RFA_POOLING_LAST: token += batch->length[leaf->example] - 1; break;
+    case RFA_POOLING_LAST: token += read_end(model, batch, leaf->example) - 1; break;
     }
     const ptrdiff_t row = token / RFA_ROWS * RFA_ROWS;
     return token >= 0 && token < leaf->tokens
@@ -58,7 +75,8 @@ rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rf
 
 double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int example)
 {
-    return model->options.pooling == RFA_POOLING_MEAN ? 1 / (double)batch->length[example] : 1;
+    const ptrdiff_t tokens = read_end(model, batch, example) - read_begin(model, batch);
+    return model->options.pooling == RFA_POOLING_MEAN ? 1 / (double)(tokens > 0 ? tokens : 1) : 1;
 }
 
 static void
@@ -178,9 +196,9 @@ rfa_status rfa_classifier_run_block(rfa_classifier *model, const rfa_batch *batc
 rfa_status rfa_classifier_run_window(rfa_classifier *model, const rfa_batch *batch, bool again)
 {
     const rfa_leaf *leaves = batch->leaves;
-    RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch)));
+    RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch, model->training)));
     model->attention.again = again;
-    if (batch->window == 0 && !again) {
+    if ((batch->window == 0 || rfa_classifier_is_stateful(model)) && !again) {
         const ptrdiff_t parts = batch->own * batch->examples * model->options.width;
         memset(model->pooled_parts, 0, (size_t)parts * sizeof *model->pooled_parts);
     }
@@ -205,7 +223,7 @@ rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t st
     model->step = model->attention.step = step;
     model->training = model->attention.training = training;
     RFA_TRY(rfa_classifier_run_window(model, batch, false));
-    if (batch->window + 1 < batch->windows) {
+    if (!rfa_classifier_gives_logits(model, batch)) {
         return RFA_OK;
     }
     RFA_TRY(rfa_exchange_run(model->exchange, RFA_TOTAL, model->pooled_parts,

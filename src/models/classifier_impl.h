@@ -116,6 +116,9 @@ static inline rfa_real *rfa_block_input(rfa_classifier *model, ptrdiff_t layer)
 
 rfa_head_weights rfa_classifier_head(const rfa_classifier *model);
 
+// Whether a window's forward ends with the head.
+bool rfa_classifier_gives_logits(const rfa_classifier *model, const rfa_batch *batch);
+
 // What pooling reads of a leaf: tokens [begin, end) of the rows from row on, a whole block's first.
 typedef struct {
     ptrdiff_t row, begin, end;

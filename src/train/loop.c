@@ -4,6 +4,7 @@
 #include "base/stop.h"
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
+#include "train/course.h"
 #include "train/finished.h"
 #include "train/profiling.h"
 #include "train/provenance.h"
@@ -19,7 +20,7 @@
 typedef struct {
     rfa_session *session;
     rfa_dataset *validation;
-    rfa_sampler sampler;
+    rfa_course course;
     rfa_adamw optimiser;
     rfa_tally tally;
     rfa_run *run; // rank 0
@@ -32,7 +33,7 @@ typedef struct {
     double longest;               // seconds of the longest round: step, validation, checkpoint
     int64_t step;                 // optimiser steps done
     int64_t best_correct, best_step, checkpoint_step;
-    int64_t *id, *confusion;
+    int64_t *confusion;
     rfa_real *gradient, *dlogits;
     rfa_pace pace;       // of the steps of this process
     double former_flops; // model flops of the steps before
@@ -49,11 +50,9 @@ static rfa_status create(rfa_training *training)
                                        .clip = config->train.clip};
     const ptrdiff_t size = rfa_classifier_table(session->model)->size;
     const int classes = rfa_dataset_classes(session->data);
-    RFA_TRY(rfa_sampler_create(&training->sampler, (uint64_t)config->train.seed,
-                               rfa_dataset_examples(session->data)));
+    RFA_TRY(rfa_course_create(&training->course, session));
     RFA_TRY(rfa_adamw_create(&training->optimiser, &options, size));
     RFA_TRY(rfa_exact_sum_create(&training->tally.loss, 1, "loss"));
-    RFA_TRY(rfa_alloc(&training->id, config->train.batch, sizeof *training->id, "batch"));
     RFA_TRY(rfa_alloc(&training->gradient, size, sizeof *training->gradient, "gradient"));
     RFA_TRY(rfa_alloc(&training->dlogits, (ptrdiff_t)session->batch.capacity * classes,
                       sizeof *training->dlogits, "logits"));
@@ -67,10 +66,9 @@ static void destroy(rfa_training *training)
     rfa_free(training->confusion);
     rfa_free(training->dlogits);
     rfa_free(training->gradient);
-    rfa_free(training->id);
     rfa_exact_sum_destroy(&training->tally.loss);
     rfa_adamw_destroy(&training->optimiser);
-    rfa_sampler_destroy(&training->sampler);
+    rfa_course_destroy(&training->course);
     rfa_dataset_close(&training->validation);
 }
 
@@ -125,14 +123,6 @@ static void inject_faults(rfa_training *training)
     }
 }
 
-static void choose_batch(rfa_training *training, int64_t step)
-{
-    const int64_t n = training->session->config.train.batch;
-    for (int64_t i = 0; i < n; i++) {
-        training->id[i] = rfa_sampler_at(&training->sampler, (step - 1) * n + i);
-    }
-}
-
 // One optimiser step: forward, loss, backward of the batch in passes; gradients summed over all
 // ranks; update. On RFA_ERR_NUMERIC the parameters are those of the step before.
 static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa_score *score)
@@ -141,15 +131,16 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     rfa_session *session = training->session;
     const rfa_config *config = &session->config;
     const rfa_comm *all = &session->grid.all;
-    const int64_t step = training->step + 1, n = config->train.batch;
+    const int64_t step = training->step + 1;
     const double start = rfa_now(), waited = exchange_wait(session);
-    choose_batch(training, step);
-    for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
-        RFA_TRY(rfa_session_forward(session, session->data, training->id, n, pass, true));
-        rfa_tally_add(&training->tally, session, training->dlogits, 1 / (double)n);
+    rfa_course_go(&training->course, session, step);
+    const rfa_portion *portion = &training->course.of;
+    const double scale = 1 / (double)rfa_session_examples(session, portion);
+    for (int pass = 0; pass < rfa_session_passes(session, portion->n); pass++) {
+        RFA_TRY(rfa_session_forward(session, portion, pass, true));
+        rfa_tally_add(&training->tally, session, training->dlogits, scale);
         inject_faults(training);
-        RFA_TRY(
-            rfa_session_backward(session, session->data, training->id, n, pass, training->dlogits));
+        RFA_TRY(rfa_session_backward(session, portion, pass, training->dlogits));
     }
     rfa_tally_reduce(&training->tally, session, score);
     RFA_TRY(rfa_classifier_gradients(session->model, training->gradient, all));
@@ -188,7 +179,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     training->pace.wait += times[WAIT];
     training->pace.tokens += score->tokens;
     training->pace.steps++;
-    training->pace.flops += rfa_session_flops(session, training->id, n);
+    training->pace.flops += rfa_session_flops(session, portion);
     return RFA_OK;
 }
 
@@ -291,8 +282,9 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
     const rfa_train_options *options = training->options;
     const rfa_comm *all = &training->session->grid.all;
     double accuracy = -1; // of the last steps, smoothed, in percent
+    double begun = rfa_now();
+    bool validation_due = false, checkpoint_due = false;
     while (training->step < last) {
-        const double begun = rfa_now();
         rfa_step_record record = {0};
         rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
@@ -308,14 +300,21 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
         if (is_due(training->step, config->train.check_every, config->train.steps)) {
             RFA_TRY(rfa_session_check_ranks(training->session, training->step));
         }
-        if (is_due(training->step, config->train.evaluate_every, config->train.steps)) {
+        validation_due |= is_due(training->step, config->train.evaluate_every, config->train.steps);
+        checkpoint_due |=
+            is_due(training->step, config->train.checkpoint_every, config->train.steps);
+        if (!rfa_course_is_border(&training->course) && training->step < config->train.steps) {
+            continue; // with states on the way: what is due waits for the end of the batch
+        }
+        if (validation_due) {
             RFA_TRY(validate(training));
         }
-        if (is_due(training->step, config->train.checkpoint_every, config->train.steps) ||
-            training->checkpoint_asked || training->best_step == training->step) {
+        if (checkpoint_due || training->checkpoint_asked || training->best_step == training->step) {
             RFA_TRY(checkpoint(training));
         }
+        validation_due = checkpoint_due = false;
         training->longest = fmax(training->longest, rfa_now() - begun);
+        begun = rfa_now();
         if (training->stop && training->step < config->train.steps) {
             return stop(training);
         }
@@ -382,9 +381,8 @@ static rfa_status start_record(rfa_training *training, const rfa_train_options *
     RFA_TRY(rfa_agree(&session->grid.all, status));
     status = rfa_provenance_describe(training->run, session, training->step);
     for (int64_t step = 1; training->run && step <= training->step; step++) {
-        choose_batch(training, step);
-        training->former_flops +=
-            rfa_session_flops(session, training->id, session->config.train.batch);
+        rfa_course_go(&training->course, session, step);
+        training->former_flops += rfa_session_flops(session, &training->course.of);
     }
     if (training->run &&
         status == RFA_OK) { // readers see the run, and an overwritten one is gone, from now on

@@ -39,8 +39,9 @@ static rfa_status reserve_steps(rfa_session *session)
         for (int64_t i = 0; i < n; i++) {
             id[i] = rfa_sampler_at(&sampler, step * n + i);
         }
+        const rfa_portion portion = {.data = session->data, .id = id, .n = n, .window = -1};
         for (int pass = 0; pass < rfa_session_passes(session, n) && status == RFA_OK; pass++) {
-            status = rfa_session_reserve(session, session->data, id, n, pass);
+            status = rfa_session_reserve(session, &portion, pass, true);
         }
     }
     rfa_free(id);
@@ -63,8 +64,9 @@ static rfa_status reserve_evaluation(rfa_session *session, const char *split)
         for (int64_t i = 0; i < n; i++) {
             id[i] = at + i;
         }
+        const rfa_portion portion = {.data = data, .id = id, .n = n, .window = -1};
         for (int pass = 0; pass < rfa_session_passes(session, n) && status == RFA_OK; pass++) {
-            status = rfa_session_reserve(session, data, id, n, pass);
+            status = rfa_session_reserve(session, &portion, pass, false);
         }
     }
     rfa_free(id);

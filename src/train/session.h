@@ -40,29 +40,47 @@ uint64_t rfa_session_digest(const rfa_session *session);
 // it has touched may be written. 8 bytes a rank. Collective.
 RFA_NODISCARD rfa_status rfa_session_check_ranks(const rfa_session *session, int64_t step);
 
-// Examples id[0..n) of a batch are dealt to the data groups and walked in passes of at most
-// batch.capacity examples. All groups make the same number of passes, also empty ones.
+// Examples id[0..n) of a data set, whole or one window of them (>= 0: training that carries states
+// from step to step).
+typedef struct {
+    rfa_dataset *data;
+    const int64_t *id;
+    int64_t n;
+    int window; // -1: all
+} rfa_portion;
+
+// Examples are dealt to the data groups and walked in passes of at most batch.capacity examples.
+// All groups make the same number of passes over n, also empty ones.
 int rfa_session_passes(const rfa_session *session, int64_t n);
 
-// Makes room for a pass of examples as the forward would, and reads nothing. Local.
-RFA_NODISCARD rfa_status rfa_session_reserve(
-    rfa_session *session, const rfa_dataset *data, const int64_t *id, int64_t n, int pass);
+// Windows of the longest of these examples, the same on all ranks. Local.
+int rfa_session_windows(const rfa_session *session,
+                        const rfa_dataset *data,
+                        const int64_t *id,
+                        int64_t n);
 
-// Loads a pass of examples, window by window, and runs the model's forward. training: of the step
-// after session->step. Errors agreed. Collective.
-RFA_NODISCARD rfa_status rfa_session_forward(
-    rfa_session *session, rfa_dataset *data, const int64_t *id, int64_t n, int pass, bool training);
+// Examples of all ranks that have tokens in the portion; model flops of a training step on it,
+// forward and backward, of valid tokens. Local.
+int64_t rfa_session_examples(const rfa_session *session, const rfa_portion *portion);
+double rfa_session_flops(const rfa_session *session, const rfa_portion *portion);
+
+// Makes room for a pass as the forward would, and reads nothing. Local.
+RFA_NODISCARD rfa_status rfa_session_reserve(rfa_session *session,
+                                             const rfa_portion *portion,
+                                             int pass,
+                                             bool training);
+
+// Loads a pass, window by window, and runs the model's forward. training: of the step after
+// session->step. Errors agreed. Collective.
+RFA_NODISCARD rfa_status rfa_session_forward(rfa_session *session,
+                                             const rfa_portion *portion,
+                                             int pass,
+                                             bool training);
 // Its backward, from dlogits [examples][classes]. Errors agreed. Collective.
 RFA_NODISCARD rfa_status rfa_session_backward(rfa_session *session,
-                                              rfa_dataset *data,
-                                              const int64_t *id,
-                                              int64_t n,
+                                              const rfa_portion *portion,
                                               int pass,
                                               const rfa_real *dlogits);
-
-// Model flops of a training step on examples id[0..n), forward and backward, of valid tokens.
-// Local.
-double rfa_session_flops(const rfa_session *session, const int64_t *id, int64_t n);
 
 // What passes have seen so far, on this rank.
 enum {

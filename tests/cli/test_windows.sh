@@ -48,6 +48,17 @@ run 2 train "$config" --out half.h5 --set train.window=512 --set train.max_minut
 expect_code 85
 same half 3 --set train.window=512 --resume
 
+# States carried from step to step: one digest, also after a stop, which waits for the end of a batch.
+rm digests
+stateful=(--set train.window=256 --set train.carry=stateful --set train.steps=14 --set train.batch=6)
+for ranks in 1 2 4; do
+    same stateful$ranks $ranks "${stateful[@]}"
+done
+same stateful-grid 4 "${stateful[@]}" --set parallel.sequence=2
+run 2 train "$config" --out stateful-stop.h5 "${stateful[@]}" --set train.max_minutes=0.0001
+expect_code 85
+same stateful-stop 1 "${stateful[@]}" --resume
+
 # foretold CONFIG RANKS ARGS...: --dry-run within 20 % of what the run takes.
 foretold()
 {

@@ -238,8 +238,10 @@ static const error_case check_errors[] = {
     {"data: {max_length: 67108864}\nmodel: {pooling: mean}\nattention: {causal: true}\n"
      "train: {window: 1024, batch: 1}",
      "train.batch (1) * parallel.segments (8) * windows (65536) exceeds 349525"},
+    {"attention: {causal: true}\nmodel: {pooling: mean}\n"
+     "train: {window: 64, carry: stateful, micro_batch: 2}",
+     "train.carry stateful keeps the states of a whole batch"},
     {"train: {window: 40}", "train.window (40) must be a multiple of 16"},
-    {"attention: {kind: softmax}\ntrain: {window: 64}", "train.window with attention.kind softmax"},
     {"train: {window: 64}", "train.window needs attention.causal: true"},
     {"attention: {causal: true, direction: both}\ntrain: {window: 64}",
      "train.window needs attention.causal: true and attention.direction: forward"},

@@ -2,6 +2,7 @@
 //
 // A sequence that is walked window by window has the loss and the gradient of the whole sequence,
 // on any number of ranks with the same bits; so have models that keep less and compute it again.
+#include "layers/head.h"
 #include "models/world.h"
 
 #include <math.h>
@@ -154,6 +155,76 @@ static void detached_adjoints_stop_at_borders(void **state)
     world_destroy(&w[1]);
 }
 
+// The loss of one window of a model that carries states, with its gradient.
+static double window_loss(world *w, int window, bool gradients)
+{
+    enum { WINDOWS = 2 };
+    world_show(w, 1, window, WINDOWS);
+    check_ok(rfa_classifier_forward(w->model, &w->batch, STEP, true));
+    const double loss = rfa_cross_entropy(w->dlogits, rfa_classifier_logits(w->model),
+                                          WORLD_CLASSES, w->batch.label[0], 1);
+    if (gradients) {
+        check_ok(rfa_classifier_backward(w->model, &w->batch, w->dlogits));
+        check_ok(rfa_classifier_gradients(w->model, w->gradient, &w->sequence));
+    }
+    return loss;
+}
+
+// Stateful, a window's logits are those of the sequence up to its end, and its gradient is that of
+// its loss with the state that enters it held fixed.
+static void a_carried_state_is_a_constant(void **state)
+{
+    (void)state;
+    enum { SPAN = 64, LENGTH = 112 };
+    static const ptrdiff_t length[] = {LENGTH}, begin[] = {SPAN};
+    const double bound = sizeof(rfa_real) == 8 ? 1e-10 : 150 * test_eps();
+    rfa_classifier_options options = world_options(RFA_ATTENTION_RFA, true, RFA_POOLING_LAST);
+    options.attention.gate = RFA_GATE_LEARNED;
+    world whole, first, w;
+    world_create(&whole, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1);
+    world_create(&first, test_world.comm, &options, RFA_EXCHANGE_AUTO, begin, 1);
+    options.carry = RFA_CARRY_STATEFUL;
+    world_create_windows(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, length, 1, SPAN);
+    const double wanted = world_loss(&first, STEP, true);
+    check(fabs(window_loss(&w, 0, true) - wanted) <= bound * wanted);
+    const ptrdiff_t size = rfa_classifier_table(w.model)->size;
+    for (ptrdiff_t i = 0; i < size; i++) { // nothing was carried into the first window
+        check(fabs((double)(w.gradient[i] - first.gradient[i])) <= bound);
+    }
+    const double both = world_loss(&whole, STEP, false);
+    check(fabs(window_loss(&w, 1, true) - both) <= bound * both);
+    // The second is the last one: it leaves what was carried in, so it can be run again and again.
+    rfa_real *direction = test_reals(size), *values = rfa_classifier_values(w.model);
+    test_fill(direction, size, 8, 1);
+    double along = 0, norm = 0, losses[4];
+    for (ptrdiff_t i = 0; i < size; i++) {
+        along += (double)w.gradient[i] * (double)direction[i];
+        norm += (double)w.gradient[i] * (double)w.gradient[i];
+    }
+    const double h = sizeof(rfa_real) == 8 ? 1e-6 : 1e-3;
+    static const double at[] = {1, -1, 2, -2};
+    for (int k = 0; k < 4; k++) {
+        for (ptrdiff_t i = 0; i < size; i++) {
+            values[i] += (rfa_real)(at[k] * h) * direction[i];
+        }
+        losses[k] = window_loss(&w, 1, false);
+        for (ptrdiff_t i = 0; i < size; i++) {
+            values[i] -= (rfa_real)(at[k] * h) * direction[i];
+        }
+    }
+    const double slope = (8 * (losses[0] - losses[1]) - (losses[2] - losses[3])) / (12 * h);
+    // Rounding of a loss over h, for the double build; in float only the size is looked at.
+    const double off = sizeof(rfa_real) == 8 ? 1e-6 : 0.1;
+    if (!(fabs(slope - along) <= off * sqrt(norm))) {
+        print_error("slope %.10g, gradient %.10g, norm %.3g\n", slope, along, sqrt(norm));
+    }
+    check(fabs(slope - along) <= off * sqrt(norm));
+    rfa_free(direction);
+    world_destroy(&w);
+    world_destroy(&first);
+    world_destroy(&whole);
+}
+
 static void recomputation_changes_no_bit(void **state)
 {
     (void)state;
@@ -216,6 +287,7 @@ int main(void)
         cmocka_unit_test(windows_are_the_whole),
         cmocka_unit_test(evaluations_too),
         cmocka_unit_test(detached_adjoints_stop_at_borders),
+        cmocka_unit_test(a_carried_state_is_a_constant),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(recomputation_exchanges_nothing),
     };

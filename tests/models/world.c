@@ -128,7 +128,7 @@ rfa_classifier_options world_variant_options(const world_variant *variant)
 }
 
 // Lays out a window; tokens are functions of example and position.
-static void show(world *w, int examples, int window, int windows)
+void world_show(world *w, int examples, int window, int windows)
 {
     rfa_batch *batch = &w->batch;
     check_ok(rfa_batch_lay_out(batch, examples, 0, window, windows));
@@ -161,7 +161,7 @@ void world_load(world *w, const ptrdiff_t *lengths, int examples)
         batch->label[e] = (3 * e + 1) % WORLD_CLASSES;
         batch->length[e] = lengths[e];
     }
-    show(w, examples, 0, windows);
+    world_show(w, examples, 0, windows);
 }
 
 void world_create(world *w,
@@ -211,7 +211,7 @@ double world_loss(world *w, int64_t step, bool gradients)
     double loss = 0;
     for (int window = 0; window < windows; window++) {
         if (windows > 1) {
-            show(w, n, window, windows);
+            world_show(w, n, window, windows);
         }
         check_ok(rfa_classifier_forward(w->model, &w->batch, step, step > 0));
     }
@@ -223,7 +223,7 @@ double world_loss(world *w, int64_t step, bool gradients)
     if (gradients) {
         for (int window = windows - 1; window >= 0; window--) {
             if (window + 1 < windows) {
-                show(w, n, window, windows);
+                world_show(w, n, window, windows);
             }
             check_ok(rfa_classifier_backward(w->model, &w->batch, w->dlogits));
         }

@@ -47,6 +47,9 @@ void world_destroy(world *w);
 // Tokens and labels are functions of example and position.
 void world_load(world *w, const ptrdiff_t *lengths, int examples);
 
+// Goes to a window of the batch.
+void world_show(world *w, int examples, int window, int windows);
+
 // Mean loss of the batch in training step step (0: evaluation); with gradients: also backward.
 double world_loss(world *w, int64_t step, bool gradients);
 

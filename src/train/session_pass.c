@@ -1,0 +1,232 @@
+// What a session computes: passes over batches, scores, evaluations.
+#include "base/log.h"
+#include "layers/head.h"
+#include "train/session.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+int rfa_session_passes(const rfa_session *session, int64_t n)
+{
+    const int groups = session->grid.data.size, capacity = session->batch.capacity;
+    const int64_t share = (n + groups - 1) / groups;
+    return (int)((share + capacity - 1) / capacity);
+}
+
+int rfa_session_windows(const rfa_session *session,
+                        const rfa_dataset *data,
+                        const int64_t *id,
+                        int64_t n)
+{
+    int windows = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int own = rfa_batch_windows(&session->batch, rfa_dataset_length(data, id[i]));
+        windows = own > windows ? own : windows;
+    }
+    return windows;
+}
+
+// Tokens of an example that a portion has.
+static ptrdiff_t portion_tokens(const rfa_session *session, const rfa_portion *portion, int64_t i)
+{
+    const ptrdiff_t longest = (ptrdiff_t)session->config.data.max_length;
+    const ptrdiff_t length = rfa_dataset_length(portion->data, portion->id[i]);
+    const ptrdiff_t tokens = length < longest ? length : longest;
+    const ptrdiff_t span = session->batch.span, begin = portion->window * span;
+    if (portion->window < 0) {
+        return tokens;
+    }
+    const ptrdiff_t left = tokens > begin ? tokens - begin : 0;
+    return left < span ? left : span;
+}
+
+int64_t rfa_session_examples(const rfa_session *session, const rfa_portion *portion)
+{
+    int64_t examples = 0;
+    for (int64_t i = 0; i < portion->n; i++) {
+        examples += portion_tokens(session, portion, i) > 0;
+    }
+    return examples;
+}
+
+double rfa_session_flops(const rfa_session *session, const rfa_portion *portion)
+{
+    double flops = 0;
+    for (int64_t i = 0; i < portion->n; i++) {
+        const ptrdiff_t tokens = portion_tokens(session, portion, i);
+        if (tokens > 0) {
+            flops += rfa_classifier_flops(session->model, tokens, false) +
+                     rfa_classifier_flops(session->model, tokens, true);
+        }
+    }
+    return flops;
+}
+
+// This rank's part of a pass over id[0..n): its first example, and how many.
+static int64_t pass_begin(const rfa_session *session, int64_t n, int pass, int *count)
+{
+    const int group = session->grid.data.rank, groups = session->grid.data.size;
+    const int64_t begin = rfa_share(n, group, groups), end = rfa_share(n, group + 1, groups);
+    const int64_t first = begin + (int64_t)pass * session->batch.capacity;
+    const int64_t left = end > first ? end - first : 0;
+    *count = (int)(left < session->batch.capacity ? left : session->batch.capacity);
+    return *count > 0 ? first : 0;
+}
+
+rfa_status
+rfa_session_reserve(rfa_session *session, const rfa_portion *portion, int pass, bool training)
+{
+    int count = 0;
+    const int64_t first = pass_begin(session, portion->n, pass, &count);
+    const int windows = rfa_session_windows(session, portion->data, portion->id, portion->n);
+    rfa_batch_describe(&session->batch, portion->data, portion->id + first, count);
+    RFA_TRY(rfa_batch_lay_out(&session->batch, count, (int)first, 0, windows));
+    return rfa_classifier_reserve(session->model, &session->batch, training);
+}
+
+static rfa_status
+load(rfa_session *session, const rfa_portion *portion, int pass, int window, int windows)
+{
+    int count = 0;
+    const int64_t first = pass_begin(session, portion->n, pass, &count);
+    return rfa_batch_load(&session->batch, portion->data, &session->grid.all, portion->id + first,
+                          count, (int)first, window, windows);
+}
+
+rfa_status
+rfa_session_forward(rfa_session *session, const rfa_portion *portion, int pass, bool training)
+{
+    const int windows = rfa_session_windows(session, portion->data, portion->id, portion->n);
+    const int first = portion->window < 0 ? 0 : portion->window;
+    const int end = portion->window < 0 ? windows : portion->window + 1;
+    const int64_t step = session->step + training;
+    session->tokens = 0;
+    for (int window = first; window < end; window++) {
+        RFA_TRY(load(session, portion, pass, window, windows));
+        session->tokens += session->batch.tokens;
+        RFA_TRY(rfa_agree(&session->grid.all,
+                          rfa_classifier_forward(session->model, &session->batch, step, training)));
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_session_backward(rfa_session *session,
+                                const rfa_portion *portion,
+                                int pass,
+                                const rfa_real *dlogits)
+{
+    const int last = session->batch.window; // the one that is loaded
+    for (int window = last; window >= (portion->window < 0 ? 0 : last); window--) {
+        if (window < last) {
+            RFA_TRY(load(session, portion, pass, window, session->batch.windows));
+        }
+        RFA_TRY(rfa_agree(&session->grid.all,
+                          rfa_classifier_backward(session->model, &session->batch, dlogits)));
+    }
+    return RFA_OK;
+}
+
+void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogits, double scale)
+{
+    const int classes = rfa_dataset_classes(session->data);
+    const rfa_batch *batch = &session->batch;
+    const bool counts = session->grid.sequence.rank == 0; // the others hold the same logits
+    for (int e = 0; e < batch->examples; e++) {
+        const rfa_real *logits = rfa_classifier_logits(session->model) + e * classes;
+        if (rfa_classifier_is_stateful(session->model) && batch->present[e] == 0) {
+            memset(dlogits + e * classes, 0, (size_t)classes * sizeof *dlogits);
+            continue; // the example has ended
+        }
+        const int label = batch->label[e], guess = rfa_argmax(logits, classes);
+        const double loss = rfa_cross_entropy(dlogits ? dlogits + e * classes : NULL, logits,
+                                              classes, label, scale);
+        if (counts) {
+            rfa_exact_sum_add_double(&tally->loss, 0, &loss, 1);
+            tally->counts[RFA_TALLY_CORRECT] += guess == label;
+            tally->counts[RFA_TALLY_EXAMPLES]++;
+            if (tally->confusion) {
+                tally->confusion[label * classes + guess]++;
+            }
+        }
+    }
+    tally->counts[RFA_TALLY_TOKENS] += session->tokens;
+    tally->counts[RFA_TALLY_GUARDS] += rfa_classifier_guards(session->model);
+}
+
+void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *score)
+{
+    const rfa_comm *all = &session->grid.all;
+    const int classes = rfa_dataset_classes(session->data);
+    rfa_exact_sum_reduce(&tally->loss, all);
+    MPI_Allreduce(MPI_IN_PLACE, tally->counts, RFA_TALLY_COUNTS, MPI_INT64_T, MPI_SUM, all->comm);
+    if (tally->confusion) {
+        MPI_Allreduce(MPI_IN_PLACE, tally->confusion, classes * classes, MPI_INT64_T, MPI_SUM,
+                      all->comm);
+    }
+    *score = (rfa_score){
+        .loss = rfa_exact_sum_is_good(&tally->loss) ? rfa_exact_sum_value(&tally->loss, 0) /
+                                                          (double)tally->counts[RFA_TALLY_EXAMPLES]
+                                                    : NAN,
+        .correct = tally->counts[RFA_TALLY_CORRECT],
+        .examples = tally->counts[RFA_TALLY_EXAMPLES],
+        .tokens = tally->counts[RFA_TALLY_TOKENS],
+        .guards = tally->counts[RFA_TALLY_GUARDS],
+        .confusion = tally->confusion,
+    };
+    rfa_exact_sum_clear(&tally->loss);
+    memset(tally->counts, 0, sizeof tally->counts);
+}
+
+static rfa_status
+evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *tally, int64_t *id)
+{
+    const int64_t batch = session->config.train.batch;
+    const double start = rfa_now();
+    for (int64_t at = 0; at < examples; at += batch) {
+        const int64_t n = examples - at < batch ? examples - at : batch;
+        for (int64_t i = 0; i < n; i++) {
+            id[i] = at + i;
+        }
+        const rfa_portion portion = {.data = data, .id = id, .n = n, .window = -1};
+        for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
+            RFA_TRY(rfa_session_forward(session, &portion, pass, false));
+            rfa_tally_add(tally, session, NULL, 0);
+        }
+        if (rfa_now() - start > 2) {
+            rfa_progress(false, "  evaluating %" PRId64 "/%" PRId64, at + n, examples);
+        }
+    }
+    return RFA_OK;
+}
+
+rfa_status rfa_evaluate(
+    rfa_session *session, rfa_dataset *data, int64_t examples, int64_t *confusion, rfa_score *score)
+{
+    const int64_t all = rfa_dataset_examples(data);
+    const int classes = rfa_dataset_classes(data);
+    const int64_t n = examples > 0 && examples < all ? examples : all;
+    rfa_tally tally = {.confusion = confusion};
+    int64_t *id = NULL;
+    memset(confusion, 0, (size_t)(classes * classes) * sizeof *confusion);
+    rfa_status status = rfa_exact_sum_create(&tally.loss, 1, "loss");
+    if (status == RFA_OK) {
+        status = rfa_alloc(&id, session->config.train.batch, sizeof *id, "batch");
+    }
+    status = rfa_agree(&session->grid.all, status);
+    if (status == RFA_OK) {
+        RFA_ASSERT(id);
+        status = evaluate(session, data, n, &tally, id);
+    }
+    if (status == RFA_OK) {
+        rfa_tally_reduce(&tally, session, score);
+        if (!isfinite(score->loss)) { // the same on all ranks
+            status = rfa_fail(RFA_ERR_NUMERIC,
+                              "the loss of an evaluation is not finite, or that of an example "
+                              "beyond 16384: diverged");
+        }
+    }
+    rfa_free(id);
+    rfa_exact_sum_destroy(&tally.loss);
+    return status;
+}
