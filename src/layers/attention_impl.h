@@ -26,6 +26,7 @@ struct rfa_mechanism {
                         const rfa_plan *plan);
     ptrdiff_t (*work)(const rfa_attention *attention, const rfa_plan *plan);
     void (*begin)(const rfa_attention *attention, rfa_attention_saved *saved, rfa_real *work);
+    bool (*queries_late)(const rfa_attention_options *options); // NULL: local needs them
     void (*local)(const rfa_attention *attention,
                   rfa_attention_saved *saved,
                   const rfa_plan *plan,
@@ -33,11 +34,16 @@ struct rfa_mechanism {
                   int leaf,
                   const rfa_real *x,
                   rfa_real *work);
+    // exchange may leave its states on their way, till exchange_end (NULL: it leaves none).
     rfa_status (*exchange)(rfa_attention *attention,
                            rfa_attention_saved *saved,
                            const rfa_plan *plan,
                            int round,
                            rfa_real *const *works);
+    void (*exchange_end)(rfa_attention *attention,
+                         rfa_attention_saved *saved,
+                         const rfa_plan *plan,
+                         int round);
     int64_t (*read)(const rfa_attention *attention,
                     rfa_attention_saved *saved,
                     const rfa_plan *plan,
@@ -56,6 +62,10 @@ struct rfa_mechanism {
                                     const rfa_plan *plan,
                                     int round,
                                     rfa_real *const *works);
+    void (*exchange_backward_end)(rfa_attention *attention,
+                                  const rfa_attention_saved *saved,
+                                  const rfa_plan *plan,
+                                  int round);
     void (*local_backward)(const rfa_attention_gradient *gradient,
                            rfa_real *dparameters,
                            const rfa_attention *attention,

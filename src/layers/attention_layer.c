@@ -26,6 +26,8 @@ rfa_status rfa_attention_create(rfa_attention *attention,
     const rfa_mechanism *mechanism = attention->mechanism;
     RFA_ASSERT(!options->causal || options->kind != RFA_ATTENTION_LARA);
     RFA_ASSERT(!options->causal || options->map != RFA_MAP_OPRF || options->direction == RFA_BOTH);
+    RFA_TRY(rfa_alloc(&attention->costs, 2 * options->layers, sizeof *attention->costs,
+                      "costs of the exchange"));
     if (mechanism->tensors) {
         attention->tensors = mechanism->tensors(attention->tensor, options);
         RFA_ASSERT(attention->tensors <= RFA_ATTENTION_TENSORS);
@@ -48,7 +50,9 @@ void rfa_attention_destroy(rfa_attention *attention)
 {
     rfa_pool_destroy(&attention->pool);
     rfa_free(attention->matrix);
+    rfa_free(attention->costs);
     attention->matrix = NULL;
+    attention->costs = NULL;
 }
 
 rfa_status rfa_attention_init(rfa_real *values, const rfa_attention *attention, ptrdiff_t layer)
@@ -143,14 +147,78 @@ void rfa_attention_local(const rfa_attention *attention,
     }
 }
 
+bool rfa_attention_queries_late(const rfa_attention *attention)
+{
+    const rfa_mechanism *mechanism = attention->mechanism;
+    return mechanism->queries_late && mechanism->queries_late(&attention->options);
+}
+
+static rfa_exchange_cost minus(rfa_exchange_cost a, rfa_exchange_cost b)
+{
+    return (rfa_exchange_cost){
+        .seconds = a.seconds - b.seconds,
+        .calls = a.calls - b.calls,
+        .messages = a.messages - b.messages,
+        .bytes_sent = a.bytes_sent - b.bytes_sent,
+    };
+}
+
+// By all layers so far.
+static rfa_exchange_cost spent(const rfa_attention *attention)
+{
+    const rfa_exchange_cost none = {0};
+    return minus(*rfa_exchange_costs(attention->exchange), minus(none, attention->gather_cost));
+}
+
+static void count(rfa_attention *attention, ptrdiff_t layer, bool backward)
+{
+    rfa_exchange_cost *cost = &attention->costs[2 * layer + backward];
+    *cost = minus(*cost, minus(attention->spent, spent(attention)));
+}
+
+const rfa_exchange_cost *
+rfa_attention_cost(const rfa_attention *attention, ptrdiff_t layer, bool backward)
+{
+    return &attention->costs[2 * layer + backward];
+}
+
+rfa_status rfa_attention_exchange_start(rfa_attention *attention,
+                                        rfa_attention_saved *saved,
+                                        const rfa_plan *plan,
+                                        int round,
+                                        rfa_real *const *works)
+{
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
+    attention->spent = spent(attention);
+    return attention->mechanism->exchange(attention, saved, plan, round, works);
+}
+
+void rfa_attention_exchange_pump(rfa_attention *attention)
+{
+    rfa_exchange_pump(attention->exchange);
+}
+
+void rfa_attention_exchange_end(rfa_attention *attention,
+                                rfa_attention_saved *saved,
+                                const rfa_plan *plan,
+                                int round)
+{
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
+    if (attention->mechanism->exchange_end) {
+        attention->mechanism->exchange_end(attention, saved, plan, round);
+    }
+    count(attention, saved->layer, false);
+}
+
 rfa_status rfa_attention_exchange(rfa_attention *attention,
                                   rfa_attention_saved *saved,
                                   const rfa_plan *plan,
                                   int round,
                                   rfa_real *const *works)
 {
-    RFA_PROFILE(RFA_PHASE_ATTENTION);
-    return attention->mechanism->exchange(attention, saved, plan, round, works);
+    RFA_TRY(rfa_attention_exchange_start(attention, saved, plan, round, works));
+    rfa_attention_exchange_end(attention, saved, plan, round);
+    return RFA_OK;
 }
 
 int64_t rfa_attention_read(const rfa_attention *attention,
@@ -185,6 +253,30 @@ void rfa_attention_read_backward(const rfa_attention_gradient *gradient,
     }
 }
 
+rfa_status rfa_attention_exchange_backward_start(const rfa_attention_gradient *gradient,
+                                                 rfa_attention *attention,
+                                                 const rfa_attention_saved *saved,
+                                                 const rfa_plan *plan,
+                                                 int round,
+                                                 rfa_real *const *works)
+{
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
+    attention->spent = spent(attention);
+    return attention->mechanism->exchange_backward(gradient, attention, saved, plan, round, works);
+}
+
+void rfa_attention_exchange_backward_end(rfa_attention *attention,
+                                         const rfa_attention_saved *saved,
+                                         const rfa_plan *plan,
+                                         int round)
+{
+    RFA_PROFILE(RFA_PHASE_ATTENTION);
+    if (attention->mechanism->exchange_backward_end) {
+        attention->mechanism->exchange_backward_end(attention, saved, plan, round);
+    }
+    count(attention, saved->layer, true);
+}
+
 rfa_status rfa_attention_exchange_backward(const rfa_attention_gradient *gradient,
                                            rfa_attention *attention,
                                            const rfa_attention_saved *saved,
@@ -192,8 +284,9 @@ rfa_status rfa_attention_exchange_backward(const rfa_attention_gradient *gradien
                                            int round,
                                            rfa_real *const *works)
 {
-    RFA_PROFILE(RFA_PHASE_ATTENTION);
-    return attention->mechanism->exchange_backward(gradient, attention, saved, plan, round, works);
+    RFA_TRY(rfa_attention_exchange_backward_start(gradient, attention, saved, plan, round, works));
+    rfa_attention_exchange_backward_end(attention, saved, plan, round);
+    return RFA_OK;
 }
 
 void rfa_attention_local_backward(const rfa_attention_gradient *gradient,

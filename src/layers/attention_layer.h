@@ -1,7 +1,8 @@
 // Attention of one layer over a batch that is cut into leaves and over ranks: joins features, local
 // kernels and the exchange. A forward is, for each round: local for every leaf, exchange once; then
 // read for every leaf. A backward is its mirror image. Leaves are independent and may be run by
-// several threads.
+// several threads. An exchange may be had in two halves, between which the caller computes what
+// needs nothing of it: of the linear kinds, states are then on their way; other kinds wait.
 //
 // The kinds are rows of one table (layers/attention_impl.h). Exchanges of a layer and step, forward
 // and backward, in bytes that cross before the exchange's own factor (exchange/states.h), with B
@@ -104,6 +105,8 @@ typedef struct {
     bool training;            // with noise and this step's projections
     bool again; // this forward repeats an earlier one, whose kept arrays are still there
     rfa_exchange_cost gather_cost; // of what does not cross by the exchange
+    rfa_exchange_cost *costs;      // [L][2] forward and backward, of all that crosses
+    rfa_exchange_cost spent;       // by all layers when the current exchange began
     void *scratch;                 // of the kind, carved
 } rfa_attention;
 
@@ -163,6 +166,9 @@ void rfa_attention_begin(const rfa_attention *attention,
 // How often local and exchange alternate: 1 or 2.
 int rfa_attention_rounds(const rfa_attention *attention);
 
+// Whether local reads no queries, so that they may be filled in while the exchange goes on.
+bool rfa_attention_queries_late(const rfa_attention *attention);
+
 // Leaf by leaf, after saved->qkv is filled. x [leaf rows][E]: the layer's input, from which qkv was
 // made. Local.
 void rfa_attention_local(const rfa_attention *attention,
@@ -178,6 +184,24 @@ RFA_NODISCARD rfa_status rfa_attention_exchange(rfa_attention *attention,
                                                 const rfa_plan *plan,
                                                 int round,
                                                 rfa_real *const *works);
+// The same in two halves; pump in between now and then, by the thread that called MPI_Init, or the
+// states wait too. start: collective over sequence; pump: local; end: a rank may wait for others.
+RFA_NODISCARD rfa_status rfa_attention_exchange_start(rfa_attention *attention,
+                                                      rfa_attention_saved *saved,
+                                                      const rfa_plan *plan,
+                                                      int round,
+                                                      rfa_real *const *works);
+void rfa_attention_exchange_pump(rfa_attention *attention);
+void rfa_attention_exchange_end(rfa_attention *attention,
+                                rfa_attention_saved *saved,
+                                const rfa_plan *plan,
+                                int round);
+
+// What the exchanges of a layer have cost this rank so far, forward or backward. seconds are those
+// inside MPI calls.
+const rfa_exchange_cost *
+rfa_attention_cost(const rfa_attention *attention, ptrdiff_t layer, bool backward);
+
 // How many rows of a leaf are read out: all, or with first_only those around the first token.
 ptrdiff_t rfa_attention_read_rows(const rfa_attention_saved *saved, const rfa_leaf *leaf);
 // Leaf by leaf: fills saved->out; returns how many denominators were clamped. Local.
@@ -201,6 +225,17 @@ RFA_NODISCARD rfa_status rfa_attention_exchange_backward(const rfa_attention_gra
                                                          const rfa_plan *plan,
                                                          int round,
                                                          rfa_real *const *works);
+RFA_NODISCARD rfa_status
+rfa_attention_exchange_backward_start(const rfa_attention_gradient *gradient,
+                                      rfa_attention *attention,
+                                      const rfa_attention_saved *saved,
+                                      const rfa_plan *plan,
+                                      int round,
+                                      rfa_real *const *works);
+void rfa_attention_exchange_backward_end(rfa_attention *attention,
+                                         const rfa_attention_saved *saved,
+                                         const rfa_plan *plan,
+                                         int round);
 void rfa_attention_local_backward(const rfa_attention_gradient *gradient,
                                   rfa_real *dparameters,
                                   const rfa_attention *attention,

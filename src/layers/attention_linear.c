@@ -84,6 +84,12 @@ static void take_statistics(const rfa_attention *attention,
     }
 }
 
+// oprf's shape depends on the queries too.
+static bool queries_late(const rfa_attention_options *options)
+{
+    return rfa_linear_rounds(options) == 1;
+}
+
 static void local(const rfa_attention *attention,
                   rfa_attention_saved *saved,
                   const rfa_plan *plan,
@@ -121,7 +127,7 @@ static bool is_weighted(const rfa_attention *attention)
     return attention->options.gate != RFA_GATE_NONE || rfa_feature_is_weighted(&map);
 }
 
-// One exchange of the heads [first, end) of states.
+// Starts one exchange of the heads [first, end) of states.
 static rfa_status exchange_heads(rfa_attention *attention,
                                  const rfa_plan *plan,
                                  rfa_exchange_kind kind,
@@ -136,10 +142,10 @@ static rfa_status exchange_heads(rfa_attention *attention,
         .stride = rfa_linear_row_size(attention, plan),
         .unit = is_weighted(attention) ? state : 1,
     };
-    return rfa_exchange_rows_run(attention->exchange, kind, states + first * a_head, rows);
+    return rfa_exchange_rows_start(attention->exchange, kind, states + first * a_head, rows);
 }
 
-// Forward heads by kind, reverse heads by its mirror image.
+// Forward heads by kind, reverse heads by its mirror image: two on their way for both directions.
 static rfa_status exchange_directions(rfa_attention *attention,
                                       const rfa_plan *plan,
                                       rfa_exchange_kind kind,
@@ -189,13 +195,26 @@ static rfa_status exchange(rfa_attention *attention,
     }
     if (o->causal) {
         rfa_linear_carry_in(attention, saved, plan, own->before, false);
-        RFA_TRY(exchange_directions(attention, plan, RFA_PREFIX, own->before));
-        rfa_linear_carry_out(attention, saved, plan, own->before, false);
-        return RFA_OK;
+        return exchange_directions(attention, plan, RFA_PREFIX, own->before);
     }
-    RFA_TRY(exchange_heads(attention, plan, RFA_TOTAL, scratch->states, 0, o->heads));
-    keep_total(own->total, scratch->states, rfa_linear_row_size(attention, plan));
-    return RFA_OK;
+    return exchange_heads(attention, plan, RFA_TOTAL, scratch->states, 0, o->heads);
+}
+
+static void
+exchange_end(rfa_attention *attention, rfa_attention_saved *saved, const rfa_plan *plan, int round)
+{
+    const rfa_attention_options *o = &attention->options;
+    const rfa_linear_saved *own = rfa_linear_own(saved);
+    const rfa_linear_scratch *scratch = attention->scratch;
+    rfa_exchange_finish(attention->exchange);
+    if (attention->again || round + 1 < rfa_linear_rounds(o)) {
+        return;
+    }
+    if (o->causal) {
+        rfa_linear_carry_out(attention, saved, plan, own->before, false);
+    } else {
+        keep_total(own->total, scratch->states, rfa_linear_row_size(attention, plan));
+    }
 }
 
 static int64_t read(const rfa_attention *attention,
@@ -284,14 +303,29 @@ static rfa_status exchange_backward(const rfa_attention_gradient *gradient,
     }
     if (o->causal) {
         rfa_linear_carry_in(attention, saved, plan, scratch->states, true);
-        RFA_TRY(exchange_directions(attention, plan, RFA_SUFFIX, scratch->states));
-        rfa_linear_carry_out(attention, saved, plan, scratch->states, true);
-        return RFA_OK;
+        return exchange_directions(attention, plan, RFA_SUFFIX, scratch->states);
     }
     // All are relative to the total's scale: a plain sum.
-    RFA_TRY(rfa_exchange_run(attention->exchange, RFA_TOTAL, scratch->states, size));
-    keep_total(scratch->dtotal, scratch->states, size);
-    return RFA_OK;
+    const rfa_exchange_rows rows = {size, size, 1};
+    return rfa_exchange_rows_start(attention->exchange, RFA_TOTAL, scratch->states, rows);
+}
+
+static void exchange_backward_end(rfa_attention *attention,
+                                  const rfa_attention_saved *saved,
+                                  const rfa_plan *plan,
+                                  int round)
+{
+    const rfa_attention_options *o = &attention->options;
+    const rfa_linear_scratch *scratch = attention->scratch;
+    rfa_exchange_finish(attention->exchange);
+    if (round + 1 < rfa_linear_rounds(o)) {
+        return;
+    }
+    if (o->causal) {
+        rfa_linear_carry_out(attention, saved, plan, scratch->states, true);
+    } else {
+        keep_total(scratch->dtotal, scratch->states, rfa_linear_row_size(attention, plan));
+    }
 }
 
 static void local_backward(const rfa_attention_gradient *gradient,
@@ -350,11 +384,14 @@ const rfa_mechanism rfa_mechanism_linear = {
     .carve_saved = rfa_linear_carve_saved,
     .work = rfa_linear_layer_work,
     .begin = rfa_linear_begin,
+    .queries_late = queries_late,
     .local = local,
     .exchange = exchange,
+    .exchange_end = exchange_end,
     .read = read,
     .read_backward = read_backward,
     .exchange_backward = exchange_backward,
+    .exchange_backward_end = exchange_backward_end,
     .local_backward = local_backward,
     .input_backward = rfa_gates_input_backward,
     .flops = rfa_linear_flops,

@@ -13,11 +13,23 @@ void rfa_linear_forward(rfa_real *y,
                         ptrdiff_t in,
                         ptrdiff_t out)
 {
+    rfa_linear_forward_into(y, out, x, w, b, rows, in, out);
+}
+
+void rfa_linear_forward_into(rfa_real *y,
+                             ptrdiff_t ld,
+                             const rfa_real *x,
+                             const rfa_real *w,
+                             const rfa_real *b,
+                             ptrdiff_t rows,
+                             ptrdiff_t in,
+                             ptrdiff_t out)
+{
     RFA_PROFILE(RFA_PHASE_PRODUCTS);
     for (ptrdiff_t t = 0; t < rows; t++) {
-        memcpy(y + t * out, b, (size_t)out * sizeof *y);
+        memcpy(y + t * ld, b, (size_t)out * sizeof *y);
     }
-    rfa_gemm(RFA_N, RFA_T, rows, out, in, 1, x, in, w, in, 1, y, out);
+    rfa_gemm(RFA_N, RFA_T, rows, out, in, 1, x, in, w, in, 1, y, ld);
 }
 
 void rfa_linear_backward_input(rfa_real *dx,

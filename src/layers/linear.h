@@ -13,6 +13,16 @@ void rfa_linear_forward(rfa_real *y,
                         ptrdiff_t in,
                         ptrdiff_t out);
 
+// The same for y in rows of ld >= out.
+void rfa_linear_forward_into(rfa_real *y,
+                             ptrdiff_t ld,
+                             const rfa_real *x,
+                             const rfa_real *w,
+                             const rfa_real *b,
+                             ptrdiff_t rows,
+                             ptrdiff_t in,
+                             ptrdiff_t out);
+
 // dx [rows][in] overwritten. 2 rows in out flops. Local.
 void rfa_linear_backward_input(rfa_real *dx,
                                const rfa_real *dy,

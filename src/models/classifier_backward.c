@@ -116,15 +116,29 @@ static void after_exchange_backward(rfa_classifier *model,
     norm_backward(scratch, dx, at->norm2_scale, at->norm2_shift, dh, block->stats2 + row0 * 2,
                   middle, values + at->norm2_scale, rows, E);
 
-    memcpy(dy, dx, (size_t)(rows * E) * sizeof *dy);
-    rfa_classifier_dropout(dy, NULL, model, batch, leaf, rows, E, layer, RFA_AFTER_ATTENTION);
-    linear_gradient(scratch, at->out_w, at->out_b, dy, block->attention.out + row0 * E, rows, E, E);
-    rfa_linear_backward_input(dout, dy, values + at->out_w, rows, E, E);
+    rfa_real *dz = block->middle + row0 * E; // which is done with too
+    memcpy(dz, dx, (size_t)(rows * E) * sizeof *dz);
+    rfa_classifier_dropout(dz, NULL, model, batch, leaf, rows, E, layer, RFA_AFTER_ATTENTION);
+    rfa_linear_backward_input(dout, dz, values + at->out_w, rows, E, E);
     const rfa_attention_gradient gradient = {model->dqkv, model->dout};
     clear_attention_gradient(model, scratch);
     rfa_attention_read_backward(&gradient, scratch->da, &model->attention, &block->attention,
                                 &model->plan, (int)(leaf - model->plan.leaves), scratch->work);
     add_attention_gradient(model, scratch, layer);
+}
+
+// The output projection's gradients, while the adjoint states are on their way.
+static void during_exchange_backward(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+{
+    const ptrdiff_t E = model->options.width, row0 = leaf->row0;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    const rfa_block_saved *block = &model->block[layer];
+    const ptrdiff_t rows = rfa_attention_read_rows(&block->attention, leaf);
+    linear_gradient(rfa_my_scratch(model), at->out_w, at->out_b, block->middle + row0 * E,
+                    block->attention.out + row0 * E, rows, E, E);
+    if (omp_get_thread_num() == 0) {
+        rfa_attention_exchange_pump(&model->attention);
+    }
 }
 
 static void
@@ -213,10 +227,16 @@ rfa_classifier_backward(rfa_classifier *model, const rfa_batch *batch, const rfa
             after_exchange_backward(model, batch, layer, &leaves[l]);
         }
         const rfa_attention_gradient gradient = {model->dqkv, model->dout};
-        for (int round = rfa_attention_rounds(&model->attention) - 1; round >= 0; round--) {
-            RFA_TRY(rfa_attention_exchange_backward(&gradient, &model->attention,
-                                                    &model->block[layer].attention, &model->plan,
-                                                    round, model->works));
+        const int last_round = rfa_attention_rounds(&model->attention) - 1;
+        for (int round = last_round; round >= 0; round--) {
+            const rfa_attention_saved *saved = &model->block[layer].attention;
+            RFA_TRY(rfa_attention_exchange_backward_start(&gradient, &model->attention, saved,
+                                                          &model->plan, round, model->works));
+#pragma omp parallel for schedule(dynamic) if (round == last_round)
+            for (int l = 0; l < (round == last_round ? batch->leaf_count : 0); l++) {
+                during_exchange_backward(model, layer, &leaves[l]);
+            }
+            rfa_attention_exchange_backward_end(&model->attention, saved, &model->plan, round);
 #pragma omp parallel for schedule(dynamic)
             for (int l = 0; l < batch->leaf_count; l++) {
                 before_exchange_backward(model, layer, round, &leaves[l]);

@@ -101,7 +101,24 @@ static void embed(rfa_classifier *model, const rfa_batch *batch, const rfa_leaf 
     rfa_classifier_dropout(x, NULL, model, batch, leaf, leaf->rows, E, 0, RFA_AFTER_EMBEDDING);
 }
 
-// x -> norm -> q, k, v -> this segment's state; of later rounds the state alone
+// Queries, or keys and values (count 2 from 1 on), or all three (3 from 0 on) of a leaf with normed
+// input x.
+static void project(rfa_classifier *model,
+                    ptrdiff_t layer,
+                    const rfa_leaf *leaf,
+                    const rfa_real *x,
+                    ptrdiff_t first,
+                    ptrdiff_t count)
+{
+    const ptrdiff_t E = model->options.width;
+    const rfa_block_offsets *at = &model->at.block[layer];
+    rfa_real *qkv = model->block[layer].attention.qkv + leaf->row0 * 3 * E;
+    rfa_linear_forward_into(qkv + first * E, 3 * E, x, model->values + at->qkv_w + first * E * E,
+                            model->values + at->qkv_b + first * E, leaf->rows, E, count * E);
+}
+
+// x -> norm -> k, v (and q where it can't wait) -> this segment's state; of later rounds the state
+// alone. Where queries wait, the normed input does so in the place of attention's output.
 static void before_exchange(rfa_classifier *model, ptrdiff_t layer, int round, const rfa_leaf *leaf)
 {
     const ptrdiff_t E = model->options.width, row0 = leaf->row0;
@@ -109,14 +126,25 @@ static void before_exchange(rfa_classifier *model, ptrdiff_t layer, int round, c
     const rfa_block_offsets *at = &model->at.block[layer];
     rfa_block_saved *block = &model->block[layer];
     rfa_scratch *scratch = rfa_my_scratch(model);
+    const bool late = rfa_attention_queries_late(&model->attention);
+    rfa_real *x = late ? block->attention.out + row0 * E : scratch->a;
     if (round == 0) {
-        rfa_norm_forward(scratch->a, block->stats1 + row0 * 2, block->x + row0 * E,
-                         values + at->norm1_scale, values + at->norm1_shift, leaf->rows, E);
-        rfa_linear_forward(block->attention.qkv + row0 * 3 * E, scratch->a, values + at->qkv_w,
-                           values + at->qkv_b, leaf->rows, E, 3 * E);
+        rfa_norm_forward(x, block->stats1 + row0 * 2, block->x + row0 * E, values + at->norm1_scale,
+                         values + at->norm1_shift, leaf->rows, E);
+        project(model, layer, leaf, x, late ? 1 : 0, late ? 2 : 3);
     }
     rfa_attention_local(&model->attention, &block->attention, &model->plan, round,
-                        (int)(leaf - model->plan.leaves), scratch->a, scratch->work);
+                        (int)(leaf - model->plan.leaves), x, scratch->work);
+}
+
+// q, while the states are on their way
+static void during_exchange(rfa_classifier *model, ptrdiff_t layer, const rfa_leaf *leaf)
+{
+    const ptrdiff_t at = leaf->row0 * model->options.width;
+    project(model, layer, leaf, model->block[layer].attention.out + at, 0, 1);
+    if (omp_get_thread_num() == 0) {
+        rfa_attention_exchange_pump(&model->attention);
+    }
 }
 
 // read-out -> projection -> residual -> norm -> feed-forward -> residual
@@ -175,6 +203,7 @@ rfa_status rfa_classifier_run_block(rfa_classifier *model, const rfa_batch *batc
 {
     const rfa_leaf *leaves = batch->leaves;
     rfa_attention_saved *saved = &model->block[layer].attention;
+    const bool late = rfa_attention_queries_late(&model->attention);
     int64_t guards = 0;
     rfa_attention_begin(&model->attention, saved, model->works[0]);
     for (int round = 0; round < rfa_attention_rounds(&model->attention); round++) {
@@ -182,8 +211,13 @@ rfa_status rfa_classifier_run_block(rfa_classifier *model, const rfa_batch *batc
         for (int l = 0; l < batch->leaf_count; l++) {
             before_exchange(model, layer, round, &leaves[l]);
         }
-        RFA_TRY(
-            rfa_attention_exchange(&model->attention, saved, &model->plan, round, model->works));
+        RFA_TRY(rfa_attention_exchange_start(&model->attention, saved, &model->plan, round,
+                                             model->works));
+#pragma omp parallel for schedule(dynamic) if (late)
+        for (int l = 0; l < (late ? batch->leaf_count : 0); l++) {
+            during_exchange(model, layer, &leaves[l]);
+        }
+        rfa_attention_exchange_end(&model->attention, saved, &model->plan, round);
     }
 #pragma omp parallel for schedule(dynamic) reduction(+ : guards)
     for (int l = 0; l < batch->leaf_count; l++) {
