@@ -35,8 +35,9 @@ void rfa_rng_block(uint32_t out[4], const rfa_rng *stream, uint64_t index)
     memcpy(out, x, sizeof x);
 }
 
-// The same rounds for LANES blocks side by side. Each 32-bit word stands in a 64-bit lane, where
-// its product has room: one vector multiplication a round and word.
+// The same rounds for LANES blocks side by side. Each 32-bit word stands in the low half of a
+// 64-bit lane, where its product has room: one vector multiplication a round and word. High halves
+// hold whatever a round leaves there, which no multiplication reads.
 typedef uint64_t vector __attribute__((vector_size(32)));
 enum { VECTORS = LANES / 4 };
 
@@ -45,36 +46,49 @@ static inline vector product(vector x, uint32_t m)
 #ifdef __AVX2__
     return (vector)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x((long long)m));
 #else
-    return x * (uint64_t)m;
+    return (x & 0xFFFFFFFFu) * (uint64_t)m;
 #endif
 }
 
-// out: LANES blocks of two 64-bit halves, words 0 and 1, then 2 and 3.
-static void lanes(uint64_t out[2 * LANES], const rfa_rng *stream, uint64_t index)
+static inline __attribute__((always_inline)) void
+mix(vector word[4][VECTORS], const rfa_rng *stream, uint32_t round)
+{
+    const uint32_t key0 = stream->key[0] + round * weyl[0];
+    const uint32_t key1 = stream->key[1] + round * weyl[1];
+    for (int v = 0; v < VECTORS; v++) {
+        const vector p0 = product(word[0][v], multiplier[0]);
+        const vector p1 = product(word[2][v], multiplier[1]);
+        word[0][v] = (p1 >> 32) ^ word[1][v] ^ key0;
+        word[1][v] = p1;
+        word[2][v] = (p0 >> 32) ^ word[3][v] ^ key1;
+        word[3][v] = p0;
+    }
+}
+
+// out: LANES blocks of two 64-bit halves, words 0 and 1, then 2 and 3. Integers: all levels give
+// the same; AVX-512 has registers for all words, and xor of three.
+#if defined __x86_64__ && defined __linux__ && !defined __AVX512F__
+__attribute__((target_clones("arch=x86-64-v4", "default")))
+#endif
+static void
+lanes(uint64_t out[2 * LANES], const rfa_rng *stream, uint64_t index)
 {
     const vector low = (vector){0, 0, 0, 0} + 0xFFFFFFFFu;
-    vector x0[VECTORS], x1[VECTORS], x2[VECTORS], x3[VECTORS];
+    vector word[4][VECTORS];
     for (int v = 0; v < VECTORS; v++) {
         const vector counter = (vector){0, 1, 2, 3} + (index + 4 * (uint64_t)v);
-        x0[v] = counter & low;
-        x1[v] = counter >> 32;
-        x2[v] = (vector){0, 0, 0, 0} + stream->a;
-        x3[v] = (vector){0, 0, 0, 0} + stream->b;
+        word[0][v] = counter;
+        word[1][v] = counter >> 32;
+        word[2][v] = (vector){0, 0, 0, 0} + stream->a;
+        word[3][v] = (vector){0, 0, 0, 0} + stream->b;
     }
-    uint32_t key0 = stream->key[0], key1 = stream->key[1];
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int v = 0; v < VECTORS; v++) {
-            const vector p0 = product(x0[v], multiplier[0]), p1 = product(x2[v], multiplier[1]);
-            x0[v] = (p1 >> 32) ^ x1[v] ^ key0;
-            x1[v] = p1 & low;
-            x2[v] = (p0 >> 32) ^ x3[v] ^ key1;
-            x3[v] = p0 & low;
-        }
-        key0 += weyl[0];
-        key1 += weyl[1];
-    }
+    _Static_assert(ROUNDS == 10, "written out, as compilers keep a loop of them");
+    mix(word, stream, 0), mix(word, stream, 1), mix(word, stream, 2), mix(word, stream, 3);
+    mix(word, stream, 4), mix(word, stream, 5), mix(word, stream, 6), mix(word, stream, 7);
+    mix(word, stream, 8), mix(word, stream, 9);
     for (int v = 0; v < VECTORS; v++) {
-        const vector first = x0[v] | x1[v] << 32, second = x2[v] | x3[v] << 32;
+        const vector first = (word[0][v] & low) | word[1][v] << 32;
+        const vector second = (word[2][v] & low) | word[3][v] << 32;
         for (int l = 0; l < 4; l++) {
             out[8 * v + 2 * l] = first[l];
             out[8 * v + 2 * l + 1] = second[l];
