@@ -36,7 +36,7 @@ typedef struct {
     double error, tolerance;            // of the check
 } rfa_bench_result;
 
-// Shares of the ceilings; 0 without flops, bytes.
+// Shares of the ceilings; 0 without flops, bytes or ceilings (drift, which measures no speed).
 double rfa_bench_ratio(const rfa_bench_result *result);
 double rfa_bench_executed_ratio(const rfa_bench_result *result);
 double rfa_bench_copy_ratio(const rfa_bench_result *result);

@@ -16,24 +16,29 @@ enum { COPIED = 1 << 23 }; // elements: beyond caches
 
 // A repeat calls a short case often enough for clocks and schedulers.
 static const double least_seconds = 0.03;
-enum { MOST_CALLS = 1 << 20 };
+enum { MOST_CALLS = 1 << 20, MOST_GROWTH = 8 };
 
 // A call of so many seconds warms up by itself, and is the first repeat.
 enum { LONG_SECONDS = 5 };
 
+static double share(double work, double seconds, double rate)
+{
+    return work > 0 && rate > 0 ? work / seconds / rate : 0;
+}
+
 double rfa_bench_ratio(const rfa_bench_result *result)
 {
-    return result->flops / result->median / result->ceiling;
+    return share(result->flops, result->median, result->ceiling);
 }
 
 double rfa_bench_executed_ratio(const rfa_bench_result *result)
 {
-    return result->executed / result->median / result->ceiling;
+    return share(result->executed, result->median, result->ceiling);
 }
 
 double rfa_bench_copy_ratio(const rfa_bench_result *result)
 {
-    return result->bytes / result->median / result->copy;
+    return share(result->bytes, result->median, result->copy);
 }
 
 // Everybody at once, as in a run: the rates of all threads of all ranks together.
@@ -182,11 +187,11 @@ rfa_bench_check(const rfa_bench *bench, rfa_bench_result *result, double error, 
 {
     char text[512];
     double all[2] = {error, tolerance};
-    const double share = error / tolerance;
+    const double part = error / tolerance;
     struct {
         double value;
         int rank;
-    } worst = {isfinite(share) ? share : INFINITY, bench->world->rank};
+    } worst = {isfinite(part) ? part : INFINITY, bench->world->rank};
     MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE_INT, MPI_MAXLOC, bench->world->comm);
     MPI_Bcast(all, 2, MPI_DOUBLE, worst.rank, bench->world->comm);
     result->error = all[0];
@@ -260,10 +265,12 @@ rfa_status rfa_bench_measure(
     sample_ceilings(bench, 0);
     RFA_TRY(call(&t, bench, phases, run, context, 1));
     const bool is_long = t.seconds[phases] >= LONG_SECONDS;
-    if (t.seconds[phases] < least_seconds) { // the first call is cold
-        RFA_TRY(call(&t, bench, phases, run, context, 1));
+    int calls = 1; // the first ones are cold, single ones may be luck: up by steps
+    for (double seconds = t.seconds[phases]; seconds < least_seconds && calls < MOST_CALLS;) {
+        calls *= (int)fmin(fmax(ceil(least_seconds / seconds), 2), MOST_GROWTH);
+        RFA_TRY(call(&t, bench, phases, run, context, calls));
+        seconds = t.seconds[phases] * calls;
     }
-    const int calls = (int)fmin(fmax(ceil(least_seconds / t.seconds[phases]), 1), MOST_CALLS);
     for (int repeat = 0; repeat < repeats; repeat++) {
         if (repeat > 0 || !is_long) {
             sample_ceilings(bench, repeat);

@@ -30,10 +30,9 @@ static const char *const help[] = {
     "  step       a whole training step of the configuration: train.batch examples of",
     "             data.max_length synthetic tokens",
     "  length     the same at each of bench.lengths",
-    "  drift      the state that goes from window to window (train.window) of one causal head "
-    "against "
-    "sums in double,",
-    "             after bench.lengths tokens: largest difference over the largest number",
+    "  drift      the state of one causal head that goes from window to window (train.window)",
+    "             against sums in double, after bench.lengths tokens: largest difference over the",
+    "             largest number",
     "",
     "  --config FILE    a configuration; section bench says what to measure where no CASE is given",
     "  --set key=value  changes one key; rfa train --help-config lists them",
