@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_LENGTHS = 32, CHECKED = 512 };
+enum { MOST_LENGTHS = 32, CHECKED = 512, CHECKED_WINDOW = 192 };
 
 typedef struct {
     const rfa_config *config;
@@ -28,8 +28,9 @@ typedef struct {
     int64_t step;
 } training;
 
-// This data group's share of n examples of length tokens, in passes of train.micro_batch.
-static rfa_status create_batches(training *t, int64_t n, ptrdiff_t length)
+// This data group's share of n examples of length tokens, in passes of train.micro_batch and
+// windows of span tokens.
+static rfa_status create_batches(training *t, int64_t n, ptrdiff_t length, ptrdiff_t span)
 {
     const rfa_config *c = t->config;
     const rfa_comm *groups = &t->grid.data, *sequence = &t->grid.sequence;
@@ -42,10 +43,10 @@ static rfa_status create_batches(training *t, int64_t n, ptrdiff_t length)
     RFA_TRY(rfa_alloc(&t->batches, t->passes, sizeof *t->batches, "batches"));
     for (int pass = 0; pass < t->passes; pass++) {
         const int64_t first = pass * capacity, left = share > first ? share - first : 0;
-        RFA_TRY(rfa_bench_batch_create(
-            &t->batches[pass], (int)(begin + first), (int)(left < capacity ? left : capacity),
-            length, (ptrdiff_t)c->train.window, (int)c->parallel.segments, sequence->size,
-            sequence->rank, c->bench.vocabulary, c->bench.classes));
+        RFA_TRY(rfa_bench_batch_create(&t->batches[pass], (int)(begin + first),
+                                       (int)(left < capacity ? left : capacity), length, span,
+                                       (int)c->parallel.segments, sequence->size, sequence->rank,
+                                       c->bench.vocabulary, c->bench.classes));
     }
     return RFA_OK;
 }
@@ -211,7 +212,11 @@ check(training *t, const rfa_bench *bench, rfa_bench_result *result, ptrdiff_t l
     const ptrdiff_t size = rfa_classifier_table(t->model)->size;
     const int64_t n = t->grid.data.size;
     double loss = 0, norm = 0, losses[6] = {0};
-    RFA_TRY(rfa_agree(all, create_batches(t, n, length < CHECKED ? length : CHECKED)));
+    // In several windows where there are any; not where the gradient leaves out what crosses them.
+    const ptrdiff_t window = (ptrdiff_t)t->config->train.window;
+    const bool exact = t->config->train.carry == RFA_CARRY_EXACT;
+    const ptrdiff_t span = !exact ? 0 : window < CHECKED_WINDOW ? window : CHECKED_WINDOW;
+    RFA_TRY(rfa_agree(all, create_batches(t, n, length < CHECKED ? length : CHECKED, span)));
     memcpy(t->before, rfa_classifier_values(t->model), (size_t)size * sizeof *t->before);
     t->step = 1;
     for (int pass = 0; pass < t->passes; pass++) {
@@ -269,7 +274,8 @@ static rfa_status measure_created(training *t, rfa_bench *bench, const char *nam
     results[0] = rfa_bench_result_of(bench, name, variant, n * (double)length);
     add_parameters(&results[0], c, length);
     RFA_TRY(check(t, bench, &results[0], length));
-    RFA_TRY(rfa_agree(&t->grid.all, create_batches(t, c->train.batch, length)));
+    RFA_TRY(rfa_agree(&t->grid.all,
+                      create_batches(t, c->train.batch, length, (ptrdiff_t)c->train.window)));
     for (int phase = PHASES - 1; phase >= 0; phase--) { // the first is the model of the others
         results[phase] = results[0];
         rfa_bench_append(results[phase].phase, RFA_BENCH_NAME, "%s", phase_names[phase]);
