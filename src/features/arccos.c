@@ -2,17 +2,22 @@
 
 #include "tensor/vmath.h"
 
-static rfa_real forward(rfa_real *restrict phi,
-                        const rfa_real *restrict product,
-                        rfa_real factor,
-                        const rfa_feature_map *map)
+static void forward(rfa_real *restrict phi,
+                    rfa_real *divided,
+                    const rfa_real *restrict product,
+                    ptrdiff_t ld,
+                    const rfa_real *restrict factor,
+                    const rfa_feature_map *map,
+                    ptrdiff_t rows)
 {
     const ptrdiff_t D = map->projections;
+    (void)divided;
+    for (ptrdiff_t t = 0; t < rows; t++) {
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < D; i++) {
-        phi[i] = (product[i] > 0 ? product[i] : 0) * factor;
+        for (ptrdiff_t i = 0; i < D; i++) {
+            phi[t * D + i] = (product[t * ld + i] > 0 ? product[t * ld + i] : 0) * factor[t];
+        }
     }
-    return 0;
 }
 
 static void

@@ -2,22 +2,29 @@
 
 #include "tensor/vmath.h"
 
-static rfa_real forward(rfa_real *restrict phi,
-                        const rfa_real *restrict x,
-                        rfa_real factor,
-                        const rfa_feature_map *map)
+static void forward(rfa_real *restrict phi,
+                    rfa_real *divided,
+                    const rfa_real *restrict x,
+                    ptrdiff_t ld,
+                    const rfa_real *restrict factor,
+                    const rfa_feature_map *map,
+                    ptrdiff_t rows)
 {
     const ptrdiff_t d = map->width;
+    (void)divided;
+    for (ptrdiff_t t = 0; t < rows; t++) {
+        rfa_real *restrict to = phi + t * d;
+        const rfa_real *restrict row = x + t * ld;
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < d; i++) {
-        phi[i] = x[i] > 0 ? 0 : x[i];
-    }
-    rfa_vexp(phi, phi, d);
+        for (ptrdiff_t i = 0; i < d; i++) {
+            to[i] = row[i] > 0 ? 0 : row[i];
+        }
+        rfa_vexp(to, to, d);
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < d; i++) {
-        phi[i] = (x[i] > 0 ? x[i] + 1 : phi[i]) * factor;
+        for (ptrdiff_t i = 0; i < d; i++) {
+            to[i] = (row[i] > 0 ? row[i] + 1 : to[i]) * factor[t];
+        }
     }
-    return 0;
 }
 
 // The slope is exp(x) = phi below 1, and 1 above.

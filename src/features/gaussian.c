@@ -2,16 +2,17 @@
 
 #include "tensor/vmath.h"
 
-static rfa_real
-forward(rfa_real *phi, const rfa_real *product, rfa_real factor, const rfa_feature_map *map)
+static void forward(rfa_real *phi,
+                    rfa_real *divided,
+                    const rfa_real *product,
+                    ptrdiff_t ld,
+                    const rfa_real *factor,
+                    const rfa_feature_map *map,
+                    ptrdiff_t rows)
 {
     const ptrdiff_t D = map->projections;
-    rfa_vsin_cos(phi, phi + D, product, D);
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < 2 * D; i++) {
-        phi[i] *= factor;
-    }
-    return 0;
+    (void)divided, (void)ld;
+    rfa_vsin_cos_rows(phi, phi + D, 2 * D, product, factor, rows, D);
 }
 
 // cos o dsin - sin o dcos, in place of dsin.

@@ -84,6 +84,8 @@ static rfa_real free_scale(ptrdiff_t d)
     return 1 / rfa_sqrt(rfa_sqrt((rfa_real)d)); // d^(-1/4)
 }
 
+enum { FETCH_AHEAD = 16 }; // rows
+
 // y [rows][d] of x [rows][ld].
 static void scale_rows(rfa_real *restrict y,
                        const rfa_real *restrict x,
@@ -94,6 +96,9 @@ static void scale_rows(rfa_real *restrict y,
     const ptrdiff_t d = map->width;
     const rfa_real *restrict sigma = map->sigma;
     for (ptrdiff_t t = 0; t < rows; t++) {
+        if (t + FETCH_AHEAD < rows) {
+            rfa_fetch(x + (t + FETCH_AHEAD) * ld, d);
+        }
         const rfa_real inverse =
             map->unit_norm ? 1 / (row_norm(x + t * ld, d) + norm_epsilon) : free_scale(d);
         if (sigma) {
@@ -109,6 +114,8 @@ static void scale_rows(rfa_real *restrict y,
         }
     }
 }
+
+enum { BLOCK = 16 }; // rows whose features are made in one call
 
 void rfa_features_forward(rfa_real *phi,
                           rfa_real *log_weight,
@@ -132,18 +139,22 @@ void rfa_features_forward(rfa_real *phi,
         rfa_gemm(RFA_N, map->w_t ? RFA_N : RFA_T, rows, D, d, 1, y, d, map->w_t ? map->w_t : map->w,
                  map->w_t ? D : d, 0, product, D);
     }
-    for (ptrdiff_t t = 0; t < rows; t++) {
-        const rfa_real *row = is_projected ? product + t * D : x + t * ld;
-        const rfa_real factor = mask ? mask[t] * scale : scale;
-        if (next != 0) {
-            rfa_fetch(x + next + t * ld, d);
-        }
-        rfa_real weight = parts->forward(phi + t * F, row, factor, map);
-        if (log_weight) {
-            if (half != 0) {
-                weight += half * dot(y + t * d, y + t * d, d);
+    for (ptrdiff_t first = 0; first < rows; first += BLOCK) {
+        const ptrdiff_t n = rows - first < BLOCK ? rows - first : BLOCK;
+        rfa_real factor[BLOCK], divided[BLOCK] = {0};
+        for (ptrdiff_t t = 0; t < n; t++) {
+            factor[t] = mask ? mask[first + t] * scale : scale;
+            if (next != 0) {
+                rfa_fetch(x + next + (first + t) * ld, d);
             }
-            log_weight[t] = mask && mask[t] == 0 ? (rfa_real)-INFINITY : weight;
+        }
+        parts->forward(phi + first * F, divided,
+                       is_projected ? product + first * D : x + first * ld, is_projected ? D : ld,
+                       factor, map, n);
+        for (ptrdiff_t t = first; log_weight && t < first + n; t++) {
+            const rfa_real square = half != 0 ? half * dot(y + t * d, y + t * d, d) : 0;
+            log_weight[t] =
+                mask && mask[t] == 0 ? (rfa_real)-INFINITY : divided[t - first] + square;
         }
     }
 }

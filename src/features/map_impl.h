@@ -1,5 +1,5 @@
-// What differs from map to map: the step between the products w_f . y and the features, a row at a
-// time. A new map is one file with an rfa_map_parts, declared below, and its row in map.c's table.
+// What differs from map to map: the step between the products w_f . y and the features. A new map
+// is one file with an rfa_map_parts, declared below, and its row in map.c's table.
 #ifndef RFA_FEATURES_MAP_IMPL_H
 #define RFA_FEATURES_MAP_IMPL_H
 
@@ -11,12 +11,16 @@ typedef struct {
     double floor;                 // rfa_feature_floor
     int square_free, square_unit; // times |y|^2 / 2 is the log-weight of a key, free and unit norm
 
-    // phi [F] = factor times the features of product [D] (elu: of x [d]). Returns the logarithm of
-    // what it divided them by, which a key's log-weight gives back.
-    rfa_real (*forward)(rfa_real *phi,
-                        const rfa_real *product,
-                        rfa_real factor,
-                        const rfa_feature_map *map);
+    // phi [rows][F] = factor [rows] times the features of product [rows][D] (elu: of x [rows][ld]).
+    // divided [rows] = the logarithm of what it divided a row by, which a key's log-weight gives
+    // back; maps without log-weights leave it alone.
+    void (*forward)(rfa_real *phi,
+                    rfa_real *divided,
+                    const rfa_real *product,
+                    ptrdiff_t ld,
+                    const rfa_real *factor,
+                    const rfa_feature_map *map,
+                    ptrdiff_t rows);
 
     // dphi [F] becomes, in its first D (elu: d) elements, the adjoint of product; the factor is in
     // phi, so rows of factor 0 get 0.

@@ -3,33 +3,19 @@
 
 #include "tensor/vmath.h"
 
-// phi [D] holds exponents l: phi = factor exp(l - max l). Returns max l.
-static rfa_real exponentials(rfa_real *phi, rfa_real factor, ptrdiff_t D)
-{
-    const rfa_real most = rfa_vmax(phi, D);
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < D; i++) {
-        phi[i] -= most;
-    }
-    rfa_vexp(phi, phi, D);
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < D; i++) {
-        phi[i] *= factor;
-    }
-    return most;
-}
-
-static rfa_real positive_forward(rfa_real *restrict phi,
-                                 const rfa_real *restrict product,
-                                 rfa_real factor,
-                                 const rfa_feature_map *map)
+static void positive_forward(rfa_real *phi,
+                             rfa_real *divided,
+                             const rfa_real *product,
+                             ptrdiff_t ld,
+                             const rfa_real *factor,
+                             const rfa_feature_map *map,
+                             ptrdiff_t rows)
 {
     const ptrdiff_t D = map->projections;
-#pragma omp simd
-    for (ptrdiff_t i = 0; i < D; i++) {
-        phi[i] = product[i];
+    for (ptrdiff_t t = 0; t < rows; t++) {
+        divided[t] = rfa_vmax(product + t * ld, D);
+        rfa_vexp_scaled(phi + t * D, product + t * ld, divided[t], factor[t], D);
     }
-    return exponentials(phi, factor, D);
 }
 
 // The maximum takes part in no derivative: a key's log-weight gives it back, a quotient of a query
@@ -50,19 +36,26 @@ static rfa_real slope(const rfa_feature_map *map)
     return (rfa_real)sqrt(1 - 4 * map->a);
 }
 
-static rfa_real oprf_forward(rfa_real *restrict phi,
-                             const rfa_real *restrict product,
-                             rfa_real factor,
-                             const rfa_feature_map *map)
+static void oprf_forward(rfa_real *restrict phi,
+                         rfa_real *divided,
+                         const rfa_real *restrict product,
+                         ptrdiff_t ld,
+                         const rfa_real *factor,
+                         const rfa_feature_map *map,
+                         ptrdiff_t rows)
 {
     const ptrdiff_t D = map->projections;
     const rfa_real a = (rfa_real)map->a, c = slope(map);
     const rfa_real *restrict squares = map->w_squares;
+    for (ptrdiff_t t = 0; t < rows; t++) {
+        rfa_real *restrict to = phi + t * D;
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < D; i++) {
-        phi[i] = a * squares[i] + c * product[i];
+        for (ptrdiff_t i = 0; i < D; i++) {
+            to[i] = a * squares[i] + c * product[t * ld + i];
+        }
+        divided[t] = rfa_vmax(to, D);
+        rfa_vexp_scaled(to, to, divided[t], factor[t], D);
     }
-    return exponentials(phi, factor, D);
 }
 
 static void

@@ -36,9 +36,10 @@ LOOP bool any_beyond_fast_range(const double *x, ptrdiff_t n)
     return false;
 }
 
-static void sin_cos_beyond_fast_range(double *s, double *c, const double *x, ptrdiff_t n)
+static void
+sin_cos_beyond_fast_range(double *s, double *c, const double *x, double factor, ptrdiff_t n)
 {
-    (void)s, (void)c, (void)x, (void)n;
+    (void)s, (void)c, (void)x, (void)factor, (void)n;
 }
 
 #else
@@ -108,12 +109,12 @@ LOOP bool any_beyond_fast_range(const float *x, ptrdiff_t n)
     return beyond;
 }
 
-static void sin_cos_beyond_fast_range(float *s, float *c, const float *x, ptrdiff_t n)
+static void sin_cos_beyond_fast_range(float *s, float *c, const float *x, float factor, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         if (!(fabsf(x[i]) <= fast_range)) {
-            s[i] = sinf(x[i]);
-            c[i] = cosf(x[i]);
+            s[i] = sinf(x[i]) * factor;
+            c[i] = cosf(x[i]) * factor;
         }
     }
 }
@@ -144,6 +145,30 @@ void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n)
         exp_wide(y, x, n);
     } else {
         exp_loop(y, x, n);
+    }
+}
+
+LOOP void
+exp_scaled_loop(rfa_real *y, const rfa_real *x, rfa_real shift, rfa_real factor, ptrdiff_t n)
+{
+#pragma omp simd
+    for (ptrdiff_t i = 0; i < n; i++) {
+        y[i] = exp_of(x[i] - shift) * factor;
+    }
+}
+
+WIDE static void
+exp_scaled_wide(rfa_real *y, const rfa_real *x, rfa_real shift, rfa_real factor, ptrdiff_t n)
+{
+    exp_scaled_loop(y, x, shift, factor, n);
+}
+
+void rfa_vexp_scaled(rfa_real *y, const rfa_real *x, rfa_real shift, rfa_real factor, ptrdiff_t n)
+{
+    if (HAS_WIDE) {
+        exp_scaled_wide(y, x, shift, factor, n);
+    } else {
+        exp_scaled_loop(y, x, shift, factor, n);
     }
 }
 
@@ -180,26 +205,56 @@ rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t 
     return HAS_WIDE ? exp_sum_wide(y, x, shift, n) : exp_sum_loop(y, x, shift, n);
 }
 
-LOOP bool sin_cos_loop(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+LOOP bool sin_cos_loop(rfa_real *restrict s,
+                       rfa_real *restrict c,
+                       ptrdiff_t ld,
+                       const rfa_real *restrict x,
+                       const rfa_real *restrict factor,
+                       ptrdiff_t rows,
+                       ptrdiff_t n)
 {
-    const bool beyond = any_beyond_fast_range(x, n);
+    const bool beyond = any_beyond_fast_range(x, rows * n);
+    for (ptrdiff_t t = 0; t < rows; t++) {
 #pragma omp simd
-    for (ptrdiff_t i = 0; i < n; i++) {
-        sin_cos_of(s + i, c + i, x[i]);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            rfa_real sine, cosine;
+            sin_cos_of(&sine, &cosine, x[t * n + i]);
+            s[t * ld + i] = sine * factor[t];
+            c[t * ld + i] = cosine * factor[t];
+        }
     }
     return beyond;
 }
 
-WIDE static bool sin_cos_wide(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
+WIDE static bool sin_cos_wide(rfa_real *s,
+                              rfa_real *c,
+                              ptrdiff_t ld,
+                              const rfa_real *x,
+                              const rfa_real *factor,
+                              ptrdiff_t rows,
+                              ptrdiff_t n)
 {
-    return sin_cos_loop(s, c, x, n);
+    return sin_cos_loop(s, c, ld, x, factor, rows, n);
+}
+
+void rfa_vsin_cos_rows(rfa_real *s,
+                       rfa_real *c,
+                       ptrdiff_t ld,
+                       const rfa_real *x,
+                       const rfa_real *factor,
+                       ptrdiff_t rows,
+                       ptrdiff_t n)
+{
+    const bool beyond = HAS_WIDE ? sin_cos_wide(s, c, ld, x, factor, rows, n)
+                                 : sin_cos_loop(s, c, ld, x, factor, rows, n);
+    for (ptrdiff_t t = 0; beyond && t < rows; t++) {
+        sin_cos_beyond_fast_range(s + t * ld, c + t * ld, x + t * n, factor[t], n);
+    }
 }
 
 void rfa_vsin_cos(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n)
 {
-    if (HAS_WIDE ? sin_cos_wide(s, c, x, n) : sin_cos_loop(s, c, x, n)) {
-        sin_cos_beyond_fast_range(s, c, x, n);
-    }
+    rfa_vsin_cos_rows(s, c, n, x, &(rfa_real){1}, 1, n);
 }
 
 LOOP rfa_real max_loop(const rfa_real *x, ptrdiff_t n)

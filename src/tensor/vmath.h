@@ -26,6 +26,9 @@ static inline rfa_real rfa_sqrt(rfa_real x)
 // are 0 in float; NaN stays NaN.
 void rfa_vexp(rfa_real *y, const rfa_real *x, ptrdiff_t n);
 
+// y[i] = exp(x[i] - shift) factor, y = x allowed.
+void rfa_vexp_scaled(rfa_real *y, const rfa_real *x, rfa_real shift, rfa_real factor, ptrdiff_t n);
+
 // y[i] = exp(x[i] - shift), y = x allowed; returns the sum of y[0..n), added in an order that
 // follows from n alone.
 rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t n);
@@ -33,6 +36,15 @@ rfa_real rfa_vexp_sum(rfa_real *y, const rfa_real *x, rfa_real shift, ptrdiff_t 
 // s[i] = sin(x[i]), c[i] = cos(x[i]); the three arrays don't overlap. Error below 1.6 ulp, also of
 // large arguments (which are slow beyond 2^16); NaN of infinities.
 void rfa_vsin_cos(rfa_real *s, rfa_real *c, const rfa_real *x, ptrdiff_t n);
+
+// The same of the rows of x [rows][n], times a factor [rows]; s and c [rows][ld].
+void rfa_vsin_cos_rows(rfa_real *s,
+                       rfa_real *c,
+                       ptrdiff_t ld,
+                       const rfa_real *x,
+                       const rfa_real *factor,
+                       ptrdiff_t rows,
+                       ptrdiff_t n);
 
 // The greatest of x[0..n) that is no NaN; -infinity when there is none.
 rfa_real rfa_vmax(const rfa_real *x, ptrdiff_t n);
