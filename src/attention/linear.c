@@ -2,6 +2,7 @@
 
 #include "tensor/fetch.h"
 #include "tensor/gemm.h"
+#include "tensor/transpose.h"
 
 #include <string.h>
 
@@ -19,10 +20,11 @@ ptrdiff_t rfa_linear_work(const rfa_feature_map *map, ptrdiff_t rows)
     const ptrdiff_t chunks = (padded + CAUSAL_CHUNK - 1) / CAUSAL_CHUNK;
     const ptrdiff_t map_work = rfa_feature_work(map, chunk);
     const ptrdiff_t linear = 2 * chunk * F + chunk * (d + 2 + DOUBLE) + 2 * state;
-    // Causal: features and adjoints of q and k, quotient, scores, their adjoints and weights,
-    // logarithms, two states and a double one, and the states around the chunks for the backward.
-    const ptrdiff_t backward = 4 * causal * F + causal * (d + 3 + 6 * DOUBLE) +
-                               3 * causal * causal + state * (2 + DOUBLE + chunks + 1) +
+    // Causal: features and adjoints of q and k, features and values in transpose, quotient, scores,
+    // their adjoints and weights, logarithms, three states and a double one, and the states around
+    // the chunks for the backward.
+    const ptrdiff_t backward = 5 * causal * F + causal * (2 * d + 3 + 6 * DOUBLE) +
+                               3 * causal * causal + state * (3 + DOUBLE + chunks + 1) +
                                (chunks + 1) * DOUBLE;
     return map_work + d * map->projections + (linear > backward ? linear : backward) +
            32 * RFA_ALIGN_ELEMENTS;
@@ -201,17 +203,6 @@ int64_t rfa_linear_read(const rfa_reading *reading,
     return guards;
 }
 
-// to [d][F] of from [F][d]: BLAS is slower with transposed right-hand sides.
-static void
-transpose(rfa_real *restrict to, const rfa_real *restrict from, ptrdiff_t F, ptrdiff_t d)
-{
-    for (ptrdiff_t f = 0; f < F; f++) {
-        for (ptrdiff_t j = 0; j < d; j++) {
-            to[j * F + f] = from[f * d + j];
-        }
-    }
-}
-
 void rfa_linear_read_backward(const rfa_head_gradient *gradient,
                               double *dstate,
                               const rfa_real *dout,
@@ -229,7 +220,7 @@ void rfa_linear_read_backward(const rfa_head_gradient *gradient,
     rfa_real *delta = take(&work, F * (d + 1)), *S_t = take(&work, F * d);
     const rfa_running running = {.state = dstate};
     memset(dstate, 0, (size_t)rfa_linear_state_size(map) * sizeof *dstate);
-    transpose(S_t, S, F, d);
+    rfa_transpose_of(S_t, F, S, d, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         const ptrdiff_t step = step_to_next(head, false, t, n);
@@ -258,7 +249,7 @@ void rfa_linear_state_backward(const rfa_head_gradient *gradient,
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
     rfa_real *A_t = take(&work, F * d);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
-    transpose(A_t, A, F, d);
+    rfa_transpose_of(A_t, F, A, d, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         const rfa_real *v = head->v + t * ld;

@@ -3,6 +3,7 @@
 #include "base/profile.h"
 #include "tensor/fetch.h"
 #include "tensor/gemm.h"
+#include "tensor/transpose.h"
 #include "tensor/vmath.h"
 
 #include <string.h>
@@ -47,11 +48,7 @@ rfa_feature_map rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transp
     const ptrdiff_t d = map->width, D = map->projections;
     rfa_feature_map prepared = *map;
     if (maps[map->kind]->features > 0) {
-        for (ptrdiff_t i = 0; i < D; i++) {
-            for (ptrdiff_t j = 0; j < d; j++) {
-                transpose[j * D + i] = map->w[i * d + j];
-            }
-        }
+        rfa_transpose_of(transpose, D, map->w, d, D, d);
         prepared.w_t = transpose;
     }
     return prepared;
