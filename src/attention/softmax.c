@@ -133,27 +133,6 @@ void rfa_softmax_read(rfa_real *out,
     }
 }
 
-void rfa_softmax_forward(rfa_real *out,
-                         ptrdiff_t ld_out,
-                         rfa_real *lse,
-                         const rfa_real *q,
-                         ptrdiff_t ld_q,
-                         const rfa_softmax_block *q_block,
-                         const rfa_real *k,
-                         ptrdiff_t ld_k,
-                         const rfa_real *v,
-                         ptrdiff_t ld_v,
-                         const rfa_softmax_block *blocks,
-                         int n,
-                         ptrdiff_t d,
-                         bool causal,
-                         rfa_real *work)
-{
-    const rfa_softmax_keys keys = {
-        .k = k, .v = v, .ld_k = ld_k, .ld_v = ld_v, .blocks = blocks, .n = n};
-    rfa_softmax_read(out, ld_out, lse, q, ld_q, q_block, &keys, d, causal, work);
-}
-
 // Scores become weights.
 static void weigh_scores(rfa_real *scores,
                          const rfa_real *lse,
@@ -305,32 +284,4 @@ void rfa_softmax_read_backward(rfa_real *dq,
          row++) {
         zero(dq + row * ld_dq, d);
     }
-}
-
-void rfa_softmax_backward(rfa_real *dq,
-                          ptrdiff_t ld_dq,
-                          double *dkv,
-                          const rfa_real *dout,
-                          ptrdiff_t ld_dout,
-                          const rfa_real *out,
-                          ptrdiff_t ld_out,
-                          const rfa_real *lse,
-                          const rfa_real *q,
-                          ptrdiff_t ld_q,
-                          const rfa_softmax_block *q_block,
-                          const rfa_real *k,
-                          ptrdiff_t ld_k,
-                          const rfa_real *v,
-                          ptrdiff_t ld_v,
-                          const rfa_softmax_block *blocks,
-                          int n,
-                          ptrdiff_t d,
-                          bool causal,
-                          rfa_real *work)
-{
-    const rfa_softmax_keys keys = {
-        .k = k, .v = v, .ld_k = ld_k, .ld_v = ld_v, .blocks = blocks, .n = n};
-    const rfa_softmax_gradient dkeys = {.k = dkv, .v = dkv + d, .ld = 2 * d};
-    rfa_softmax_read_backward(dq, ld_dq, &dkeys, dout, ld_dout, out, ld_out, lse, q, ld_q, q_block,
-                              &keys, d, causal, work);
 }

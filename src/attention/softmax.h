@@ -81,42 +81,4 @@ void rfa_softmax_read_backward(rfa_real *dq,
                                bool causal,
                                rfa_real *work);
 
-// Both without a bias; dkv [rows of all blocks][2 d] = dk | dv.
-void rfa_softmax_forward(rfa_real *out,
-                         ptrdiff_t ld_out,
-                         rfa_real *lse,
-                         const rfa_real *q,
-                         ptrdiff_t ld_q,
-                         const rfa_softmax_block *q_block,
-                         const rfa_real *k,
-                         ptrdiff_t ld_k,
-                         const rfa_real *v,
-                         ptrdiff_t ld_v,
-                         const rfa_softmax_block *blocks,
-                         int n,
-                         ptrdiff_t d,
-                         bool causal,
-                         rfa_real *work);
-
-void rfa_softmax_backward(rfa_real *dq,
-                          ptrdiff_t ld_dq,
-                          double *dkv,
-                          const rfa_real *dout,
-                          ptrdiff_t ld_dout,
-                          const rfa_real *out,
-                          ptrdiff_t ld_out,
-                          const rfa_real *lse,
-                          const rfa_real *q,
-                          ptrdiff_t ld_q,
-                          const rfa_softmax_block *q_block,
-                          const rfa_real *k,
-                          ptrdiff_t ld_k,
-                          const rfa_real *v,
-                          ptrdiff_t ld_v,
-                          const rfa_softmax_block *blocks,
-                          int n,
-                          ptrdiff_t d,
-                          bool causal,
-                          rfa_real *work);
-
 #endif

@@ -109,6 +109,20 @@ static ptrdiff_t softmax_work(const rfa_attention *attention, const rfa_plan *pl
     return rfa_softmax_work_size(plan->longest_leaf, rfa_head_width(&attention->options));
 }
 
+// Keys and values of head h of the gathered example.
+static rfa_softmax_keys
+head_keys(const rfa_gathered *own, const rfa_attention_options *options, ptrdiff_t h)
+{
+    const ptrdiff_t E = options->width;
+    const rfa_real *k = own->kv + h * rfa_head_width(options);
+    return (rfa_softmax_keys){.k = k,
+                              .v = k + E,
+                              .ld_k = 2 * E,
+                              .ld_v = 2 * E,
+                              .blocks = own->blocks,
+                              .n = options->segments};
+}
+
 static rfa_status softmax_exchange(rfa_attention *attention,
                                    rfa_attention_saved *saved,
                                    const rfa_plan *plan,
@@ -129,11 +143,9 @@ static rfa_status softmax_exchange(rfa_attention *attention,
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / o->heads]);
             const ptrdiff_t h = task % o->heads;
-            const rfa_real *k = own->kv + h * d;
-            rfa_softmax_forward(saved->out + h * d, E, saved->den + h * plan->rows,
-                                saved->qkv + h * d, 3 * E, &queries, k, 2 * E, k + E, 2 * E,
-                                own->blocks, o->segments, d, o->causal,
-                                works[omp_get_thread_num()]);
+            const rfa_softmax_keys keys = head_keys(own, o, h);
+            rfa_softmax_read(saved->out + h * d, E, saved->den + h * plan->rows, saved->qkv + h * d,
+                             3 * E, &queries, &keys, d, o->causal, works[omp_get_thread_num()]);
         }
     }
     return RFA_OK;
@@ -161,13 +173,14 @@ static rfa_status softmax_exchange_backward(const rfa_attention_gradient *gradie
             const rfa_softmax_block queries =
                 rfa_gathered_queries(saved, &plan->leaves[e * plan->own + task / H]);
             const ptrdiff_t h = task % H;
-            const rfa_real *k = own->kv + h * d;
+            const rfa_softmax_keys keys = head_keys(own, o, h);
             double *dkv = own->dkv + task * size;
+            const rfa_softmax_gradient dkeys = {.k = dkv, .v = dkv + d, .ld = 2 * d};
             memset(dkv, 0, (size_t)size * sizeof *dkv);
-            rfa_softmax_backward(
-                gradient->dqkv + h * d, 3 * E, dkv, gradient->dout + h * d, E, saved->out + h * d,
-                E, saved->den + h * plan->rows, saved->qkv + h * d, 3 * E, &queries, k, 2 * E,
-                k + E, 2 * E, own->blocks, o->segments, d, o->causal, works[omp_get_thread_num()]);
+            rfa_softmax_read_backward(gradient->dqkv + h * d, 3 * E, &dkeys, gradient->dout + h * d,
+                                      E, saved->out + h * d, E, saved->den + h * plan->rows,
+                                      saved->qkv + h * d, 3 * E, &queries, &keys, d, o->causal,
+                                      works[omp_get_thread_num()]);
         }
         RFA_TRY(rfa_gathered_return(gradient->dqkv, attention, source, e));
     }

@@ -298,8 +298,9 @@ static void test_is_softmax(void **state)
             rfa_real *out = test_reals(rfa_padded(N) * d), *lse = test_reals(rfa_padded(N));
             rfa_real *work = test_reals(rfa_softmax_work_size(N, d));
             const rfa_softmax_block all = {0, rfa_padded(N), N, 0};
-            rfa_softmax_forward(out, d, lse, x.q, d, &all, x.k, d, x.v, d, &all, 1, d, causal,
-                                work);
+            const rfa_softmax_keys keys = {
+                .k = x.k, .v = x.v, .ld_k = d, .ld_v = d, .blocks = &all, .n = 1};
+            rfa_softmax_read(out, d, lse, x.q, d, &all, &keys, d, causal, work);
             check(memcmp(out, x.out, (size_t)(N * d) * sizeof *out) == 0);
             check(memcmp(lse, x.lse, (size_t)N * sizeof *lse) == 0);
             sample_destroy(&x);

@@ -257,9 +257,11 @@ static void test_queries_without_keys(void **state)
     test_fill(q, 16 * D, 1, 1);
     test_fill(k, KEYS * D, 2, 1);
     test_fill(v, KEYS * D, 3, 1);
-    rfa_softmax_forward(out, D, lse, q, D, &queries, k, D, v, D, &keys, 1, D, true, work);
-    rfa_softmax_backward(dq, D, dkv, q, D, out, D, lse, q, D, &queries, k, D, v, D, &keys, 1, D,
-                         true, work);
+    rfa_softmax_keys seen_keys = {.k = k, .v = v, .ld_k = D, .ld_v = D, .blocks = &keys, .n = 1};
+    const rfa_softmax_gradient dkeys = {.k = dkv, .v = dkv + D, .ld = 2 * D};
+    rfa_softmax_read(out, D, lse, q, D, &queries, &seen_keys, D, true, work);
+    rfa_softmax_read_backward(dq, D, &dkeys, q, D, out, D, lse, q, D, &queries, &seen_keys, D, true,
+                              work);
     for (int i = 0; i < 16; i++) {
         check(i < 8 ? lse[i] == (rfa_real)-INFINITY : isfinite(lse[i]));
         for (int c = 0; c < D; c++) {
@@ -280,10 +282,11 @@ static void test_queries_without_keys(void **state)
     } none[] = {{NULL, 0}, {&empty, 1}, {&future, 1}};
     for (int i = 0; i < 3; i++) {
         memset(dkv, 0, sizeof dkv);
-        rfa_softmax_forward(out, D, lse, q, D, &queries, k, D, v, D, none[i].blocks, none[i].n, D,
-                            true, work);
-        rfa_softmax_backward(dq, D, dkv, q, D, out, D, lse, q, D, &queries, k, D, v, D,
-                             none[i].blocks, none[i].n, D, true, work);
+        seen_keys.blocks = none[i].blocks;
+        seen_keys.n = none[i].n;
+        rfa_softmax_read(out, D, lse, q, D, &queries, &seen_keys, D, true, work);
+        rfa_softmax_read_backward(dq, D, &dkeys, q, D, out, D, lse, q, D, &queries, &seen_keys, D,
+                                  true, work);
         for (int e = 0; e < 16 * D; e++) {
             check(out[e] == 0 && dq[e] == 0 && lse[e / D] == (rfa_real)-INFINITY);
         }

@@ -112,18 +112,20 @@ void head_run(head *x, const layout *at, unsigned mask)
     copy_rows(k, x->k, blocks, at->segments, ld, d, true);
     copy_rows(v, x->v, blocks, at->segments, ld, d, true);
     copy_rows(dout, x->dout, blocks, at->segments, ld, d, true);
+    const rfa_softmax_keys keys = {
+        .k = k, .v = v, .ld_k = ld, .ld_v = ld, .blocks = blocks, .n = at->segments};
+    const rfa_softmax_gradient dkeys = {.k = dkv, .v = dkv + d, .ld = 2 * d};
 
     for (int g = 0; g < at->segments; g++) {
         if (mask >> g & 1) {
-            rfa_softmax_forward(out, ld, lse, q, ld, blocks + g, k, ld, v, ld, blocks, at->segments,
-                                d, at->causal, work);
+            rfa_softmax_read(out, ld, lse, q, ld, blocks + g, &keys, d, at->causal, work);
             check(rows_are_zero(out, blocks + g, ld, d));
         }
     }
     for (int g = 0; g < at->segments; g++) {
         if (mask >> g & 1) {
-            rfa_softmax_backward(dq, ld, dkv, dout, ld, out, ld, lse, q, ld, blocks + g, k, ld, v,
-                                 ld, blocks, at->segments, d, at->causal, work);
+            rfa_softmax_read_backward(dq, ld, &dkeys, dout, ld, out, ld, lse, q, ld, blocks + g,
+                                      &keys, d, at->causal, work);
             check(rows_are_zero(dq, blocks + g, ld, d));
         }
     }
