@@ -4,7 +4,6 @@
 
 #include "tensor/fetch.h"
 #include "tensor/gemm.h"
-#include "tensor/transpose.h"
 #include "tensor/vmath.h"
 
 #include <string.h>
@@ -86,19 +85,21 @@ static half half_of(int which, bool of_queries, const rfa_head *head, ptrdiff_t 
                       : (half){middle, n - middle, early ? 0 : middle, early ? n : n - middle};
 }
 
-// scores [n][n] = x y where queries see keys, and elsewhere what it was; y [width][n] of keys.
+// scores [n][n] = x y^T where queries see keys, and elsewhere what it was. scratch [n][width].
 static void score_seen(rfa_real *scores,
                        const rfa_real *x,
                        const rfa_real *y,
+                       ptrdiff_t ld_y,
                        ptrdiff_t width,
                        const rfa_head *head,
-                       ptrdiff_t n)
+                       ptrdiff_t n,
+                       rfa_real *scratch)
 {
     for (int which = 0; which < 2; which++) {
-        const half h = half_of(which, true, head, n);
+        const half h = half_of(which, false, head, n);
         if (h.rows > 0) {
-            rfa_gemm(RFA_N, RFA_N, h.rows, h.count, width, 1, x + h.row * width, width, y + h.first,
-                     n, 0, scores + h.row * n + h.first, n);
+            rfa_gemm_nt(h.count, h.rows, width, 1, x + h.first * width, width, y + h.row * ld_y,
+                        ld_y, scores + h.first * n + h.row, n, scratch);
         }
     }
 }
@@ -160,7 +161,7 @@ int64_t rfa_causal_read(const rfa_reading *reading,
     const ptrdiff_t chunks = (head->rows + chunk - 1) / chunk;
     const bool weighted = rfa_head_is_weighted(head);
     rfa_real *phi_q = take(&work, chunk * F), *phi_k = take(&work, chunk * F);
-    rfa_real *phi_t = take(&work, chunk * F), *scores = take(&work, chunk * chunk);
+    rfa_real *scratch = take(&work, chunk * F), *scores = take(&work, chunk * chunk);
     rfa_real *S = take(&work, size), *z = S + F * d, *delta = take(&work, size);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
     const rfa_running running = {.state = take_doubles(&work, size), .narrow = S};
@@ -178,8 +179,7 @@ int64_t rfa_causal_read(const rfa_reading *reading,
         const ptrdiff_t step = step_to_next(head, head->reverse, t, n);
         query_features(phi_q, head, map, t, n, step, work);
         key_features(phi_k, lambda, head, map, t, n, step, work);
-        rfa_transpose_of(phi_t, n, phi_k, F, n, F);
-        score_seen(scores, phi_q, phi_t, F, head, n);
+        score_seen(scores, phi_q, phi_k, F, F, head, n, scratch);
         if (weighted) {
             weigh(&l, head, lambda, running.state[0], t, n);
         }
@@ -351,11 +351,10 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
     const bool weighted = rfa_head_is_weighted(head);
     rfa_real *phi_q = take(&work, chunk * F), *phi_k = take(&work, chunk * F);
     rfa_real *dphi_q = take(&work, chunk * F), *dphi_k = take(&work, chunk * F);
-    rfa_real *phi_t = take(&work, chunk * F), *v_t = take(&work, chunk * d);
+    rfa_real *scratch = take(&work, (chunk > F ? chunk : F) * (F > d ? F : d));
     rfa_real *scores = take(&work, chunk * chunk), *dscores = take(&work, chunk * chunk);
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
-    rfa_real *delta = take(&work, size), *A = take(&work, F * d);
-    rfa_real *A_t = take(&work, size), *A_z = A_t + F * d;
+    rfa_real *delta = take(&work, size), *A = take(&work, size), *A_z = A + F * d;
     rfa_real *states = take(&work, (chunks + 1) * size);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
     double *m = take_doubles(&work, chunks + 1);
@@ -366,8 +365,8 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
         l = take_logarithms(&work, chunk);
     }
     states_forward(states, m, &running, before, head, map, phi_k, lambda, l.leave, delta, work);
-    // From the exit to the entry, with the adjoint A of the state after each chunk.
-    running.narrow = A_t;
+    // From the exit to the entry, with the adjoint A^T of the state after each chunk.
+    running.narrow = A;
     enter_transposed(&running, after, F, d);
     for (ptrdiff_t c = chunks - 1; c >= 0; c--) {
         const ptrdiff_t t = from_entry(head, c, chunks) * chunk;
@@ -384,18 +383,15 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
             weigh(&l, head, lambda, m[c], t, n);
         }
         const logarithms *weights = weighted ? &l : NULL;
-        rfa_transpose_of(phi_t, n, phi_k, F, n, F);
-        score_seen(scores, phi_q, phi_t, F, head, n);
+        score_seen(scores, phi_q, phi_k, F, F, head, n, scratch);
         keep_seen(scores, NULL, head, weights, n);
-        rfa_transpose_of(v_t, n, v, ld, n, d);
-        score_seen(dscores, a, v_t, d, head, n);
+        score_seen(dscores, a, v, ld, d, head, n, scratch);
         keep_seen(dscores, b, head, weights, n); // a v^T + b 1^T
 
         // What entered and what leaves the chunk, then what stays inside.
         rfa_gemm(RFA_N, RFA_N, n, F, d, 1, a, d, S, F, 0, dphi_q, F);
-        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A_t, F, 0, dphi_k, F);
-        rfa_transpose_of(A, d, A_t, F, d, F);
-        rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi_k, F, A, d, 0, dv, ld_g);
+        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A, F, 0, dphi_k, F);
+        rfa_gemm_nt(n, d, F, 1, phi_k, F, A, F, dv, ld_g, scratch);
         for (ptrdiff_t i = 0; i < n; i++) {
             const rfa_real leave = weighted ? (rfa_real)ratio(l.leave[i], -scale) : 1;
             if (step != 0) {
@@ -413,7 +409,7 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
         if (gradient->decay) {
             const double through = isinf(m[c + 1]) || isinf(scale)
                                        ? 0
-                                       : exp(m[c + 1] + scale) * (double)dot(S + size, A_t, size);
+                                       : exp(m[c + 1] + scale) * (double)dot(S + size, A, size);
             decay_backward(gradient, head, phi_q, dphi_q, phi_k, dphi_k, through, t, n);
         }
         rfa_features_backward(gradient->q + t * ld_g, ld_g, &gradient->map, dphi_q, phi_q, false,

@@ -20,12 +20,12 @@ ptrdiff_t rfa_linear_work(const rfa_feature_map *map, ptrdiff_t rows)
     const ptrdiff_t chunks = (padded + CAUSAL_CHUNK - 1) / CAUSAL_CHUNK;
     const ptrdiff_t map_work = rfa_feature_work(map, chunk);
     const ptrdiff_t linear = 2 * chunk * F + chunk * (d + 2 + DOUBLE) + 2 * state;
-    // Causal: features and adjoints of q and k, features and values in transpose, quotient, scores,
-    // their adjoints and weights, logarithms, three states and a double one, and the states around
-    // the chunks for the backward.
-    const ptrdiff_t backward = 5 * causal * F + causal * (2 * d + 3 + 6 * DOUBLE) +
-                               3 * causal * causal + state * (3 + DOUBLE + chunks + 1) +
-                               (chunks + 1) * DOUBLE;
+    // Causal: features and adjoints of q and k, quotient, scores, their adjoints and weights,
+    // logarithms, two states and a double one, and the states around the chunks for the backward;
+    // scratch.
+    const ptrdiff_t backward = 4 * causal * F + causal * (d + 3 + 6 * DOUBLE) +
+                               3 * causal * causal + state * (2 + DOUBLE + chunks + 1) +
+                               (chunks + 1) * DOUBLE + (causal + F) * (F + d);
     return map_work + d * map->projections + (linear > backward ? linear : backward) +
            32 * RFA_ALIGN_ELEMENTS;
 }

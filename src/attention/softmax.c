@@ -13,7 +13,7 @@ static void zero(rfa_real *x, ptrdiff_t n)
 ptrdiff_t rfa_softmax_work_size(ptrdiff_t max_rows, ptrdiff_t d)
 {
     const ptrdiff_t rows = rfa_padded(max_rows) < PIECE ? rfa_padded(max_rows) : PIECE;
-    return rows * (2 * rows + d);
+    return rows * (2 * rows + 2 * d);
 }
 
 static void add_bias(rfa_real *scores, const rfa_real *bias, ptrdiff_t count)
@@ -111,9 +111,10 @@ void rfa_softmax_read(rfa_real *out,
                 if (!any_seen(&queries, &part, causal)) {
                     continue;
                 }
-                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, score_scale(d),
-                         q + queries.row * ld_q, ld_q, keys->k + part.row * keys->ld_k, keys->ld_k,
-                         0, work, part.rows);
+                rfa_real *transpose = work + queries.rows * part.rows; // [d][keys]
+                rfa_gemm_nt(queries.rows, part.rows, d, score_scale(d), q + queries.row * ld_q,
+                            ld_q, keys->k + part.row * keys->ld_k, keys->ld_k, work, part.rows,
+                            transpose);
                 absorb_scores(work, &stat, out_rows, ld_out, keys->bias, &queries, &part, d,
                               causal);
                 if (out) {
@@ -257,16 +258,17 @@ void rfa_softmax_read_backward(rfa_real *dq,
                 const ptrdiff_t ld = part.rows;
                 rfa_real *weights = work, *dweights = weights + queries.rows * ld;
                 rfa_real *sum = dweights + queries.rows * ld; // [keys][d]
+                rfa_real *transpose = sum + ld * d;           // [d][keys]
 
-                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, scale, q_rows, ld_q, k_rows,
-                         keys->ld_k, 0, weights, ld);
+                rfa_gemm_nt(queries.rows, ld, d, scale, q_rows, ld_q, k_rows, keys->ld_k, weights,
+                            ld, transpose);
                 weigh_scores(weights, lse + queries.row, keys->bias, &queries, &part, causal);
                 rfa_gemm(RFA_T, RFA_N, part.rows, d, queries.tokens, 1, weights, ld, dout_rows,
                          ld_dout, 0, sum, d);
                 add_rows(dkeys->v + part.row * dkeys->ld, dkeys->ld, sum, part.tokens, d);
 
-                rfa_gemm(RFA_N, RFA_T, queries.rows, part.rows, d, 1, dout_rows, ld_dout,
-                         keys->v + part.row * keys->ld_v, keys->ld_v, 0, dweights, ld);
+                rfa_gemm_nt(queries.rows, ld, d, 1, dout_rows, ld_dout,
+                            keys->v + part.row * keys->ld_v, keys->ld_v, dweights, ld, transpose);
                 score_gradients(dweights, weights, delta, scale, &queries, &part, causal);
                 rfa_gemm(RFA_N, RFA_N, queries.rows, d, part.tokens, 1, dweights, ld, k_rows,
                          keys->ld_k, 1, dq_rows, ld_dq);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/profile.h"
+#include "tensor/transpose.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -59,6 +60,26 @@ void rfa_gemm(rfa_transpose op_a,
         cblas_sgemm(CblasRowMajor, ta, tb, part, rfa_int(n), rfa_int(k), alpha, a_part,
                     rfa_int(lda), b, rfa_int(ldb), beta, c + i * ldc, rfa_int(ldc));
 #endif
+    }
+}
+
+void rfa_gemm_nt(ptrdiff_t m,
+                 ptrdiff_t n,
+                 ptrdiff_t k,
+                 rfa_real alpha,
+                 const rfa_real *a,
+                 ptrdiff_t lda,
+                 const rfa_real *b,
+                 ptrdiff_t ldb,
+                 rfa_real *c,
+                 ptrdiff_t ldc,
+                 rfa_real *scratch)
+{
+    if (has_small_products) {
+        rfa_transpose_of(scratch, n, b, ldb, n, k);
+        rfa_gemm(RFA_N, RFA_N, m, n, k, alpha, a, lda, scratch, n, 0, c, ldc);
+    } else {
+        rfa_gemm(RFA_N, RFA_T, m, n, k, alpha, a, lda, b, ldb, 0, c, ldc);
     }
 }
 

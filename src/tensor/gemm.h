@@ -25,6 +25,20 @@ void rfa_gemm(rfa_transpose op_a,
               rfa_real *c,
               ptrdiff_t ldc);
 
+// c [m][n] = alpha a b^T, with b [n][k]; scratch [k][n] is for b^T, where BLAS is faster with it.
+// Otherwise as rfa_gemm.
+void rfa_gemm_nt(ptrdiff_t m,
+                 ptrdiff_t n,
+                 ptrdiff_t k,
+                 rfa_real alpha,
+                 const rfa_real *a,
+                 ptrdiff_t lda,
+                 const rfa_real *b,
+                 ptrdiff_t ldb,
+                 rfa_real *c,
+                 ptrdiff_t ldc,
+                 rfa_real *scratch);
+
 // Flops of all rfa_gemm calls of this process so far (all threads).
 int64_t rfa_gemm_flops(void);
 

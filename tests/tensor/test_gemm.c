@@ -50,6 +50,16 @@ static void check_product(const product *p)
     }
     rfa_gemm(p->op_a, p->op_b, p->m, p->n, p->k, (rfa_real)p->alpha, a, lda, b, ldb,
              (rfa_real)p->beta, c, ldc);
+    if (p->op_a == RFA_N && p->op_b == RFA_T && p->beta == 0) {
+        rfa_real *other = test_reals(p->m * ldc), *scratch = test_reals(p->n * p->k + 1);
+        rfa_gemm_nt(p->m, p->n, p->k, (rfa_real)p->alpha, a, lda, b, ldb, other, ldc, scratch);
+        for (ptrdiff_t i = 0; i < p->m; i++) {
+            memcpy(other + i * ldc + p->n, c + i * ldc + p->n, 2 * sizeof *c);
+        }
+        check_close("nt", other, want, p->m * ldc, (2 + (double)p->k / 8) * test_eps() * size);
+        rfa_free(other);
+        rfa_free(scratch);
+    }
     check_close("product", c, want, p->m * ldc, (2 + (double)p->k / 8) * test_eps() * size);
     rfa_free(a);
     rfa_free(b);
