@@ -217,8 +217,8 @@ rfa_status rfa_config_check(const rfa_config *config)
     RFA_TRY(check_direction(config));
     RFA_TRY(check_maps(config));
     RFA_TRY(check_landmarks(config));
-    RFA_TRY(check_window(config));
-    return check_parallel(config);
+    RFA_TRY(check_parallel(config));
+    return check_window(config);
 }
 
 // The keys of attention that only some kinds know.

@@ -235,9 +235,7 @@ static const error_case check_errors[] = {
     {"parallel: {sequence: 9}", "parallel.sequence (9) exceeds parallel.segments (8)"},
     {"parallel: {segments: 4096}\ntrain: {batch: 257}",
      "train.batch (257) * parallel.segments (4096) exceeds 349525"},
-    {"data: {max_length: 67108864}\nmodel: {pooling: mean}\nattention: {causal: true}\n"
-     "train: {window: 1024, batch: 1}",
-     "train.batch (1) * parallel.segments (8) * windows (65536) exceeds 349525"},
+    {"train: {window: 16, batch: 350}", "parallel.segments (8) * windows (125) exceeds 349525"},
     {"attention: {causal: true}\nmodel: {pooling: mean}\n"
      "train: {window: 64, carry: stateful, micro_batch: 2}",
      "train.carry stateful keeps the states of a whole batch"},
