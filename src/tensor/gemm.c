@@ -75,7 +75,7 @@ void rfa_gemm_nt(ptrdiff_t m,
                  ptrdiff_t ldc,
                  rfa_real *scratch)
 {
-    if (has_small_products) {
+    if (has_small_products && m > RFA_ROWS) { // fewer rows: other bits, and nothing gained
         rfa_transpose_of(scratch, n, b, ldb, n, k);
         rfa_gemm(RFA_N, RFA_N, m, n, k, alpha, a, lda, scratch, n, 0, c, ldc);
     } else {
