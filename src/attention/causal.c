@@ -98,8 +98,10 @@ static void score_seen(rfa_real *scores,
     for (int which = 0; which < 2; which++) {
         const half h = half_of(which, false, head, n);
         if (h.rows > 0) {
-            rfa_gemm_nt(h.count, h.rows, width, 1, x + h.first * width, width, y + h.row * ld_y,
-                        ld_y, scores + h.first * n + h.row, n, scratch);
+            const rfa_real *keys = y + h.row * ld_y;
+            rfa_gemm_nt(h.count, h.rows, width, 1, x + h.first * width, width, keys, ld_y,
+                        rfa_gemm_transpose(scratch, keys, ld_y, h.rows, width, h.count),
+                        scores + h.first * n + h.row, n);
         }
     }
 }
@@ -391,7 +393,8 @@ void rfa_causal_backward(const rfa_head_gradient *gradient,
         // What entered and what leaves the chunk, then what stays inside.
         rfa_gemm(RFA_N, RFA_N, n, F, d, 1, a, d, S, F, 0, dphi_q, F);
         rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A, F, 0, dphi_k, F);
-        rfa_gemm_nt(n, d, F, 1, phi_k, F, A, F, dv, ld_g, scratch);
+        rfa_gemm_nt(n, d, F, 1, phi_k, F, A, F, rfa_gemm_transpose(scratch, A, F, d, F, n), dv,
+                    ld_g);
         for (ptrdiff_t i = 0; i < n; i++) {
             const rfa_real leave = weighted ? (rfa_real)ratio(l.leave[i], -scale) : 1;
             if (step != 0) {

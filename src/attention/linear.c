@@ -2,7 +2,6 @@
 
 #include "tensor/fetch.h"
 #include "tensor/gemm.h"
-#include "tensor/transpose.h"
 
 #include <string.h>
 
@@ -217,17 +216,17 @@ void rfa_linear_read_backward(const rfa_head_gradient *gradient,
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
     rfa_real *a = take(&work, chunk * d), *b = take(&work, chunk);
-    rfa_real *delta = take(&work, F * (d + 1)), *S_t = take(&work, F * d);
+    rfa_real *delta = take(&work, F * (d + 1));
+    const rfa_real *S_t = rfa_gemm_transpose(take(&work, F * d), S, d, F, d, chunk);
     const rfa_running running = {.state = dstate};
     memset(dstate, 0, (size_t)rfa_linear_state_size(map) * sizeof *dstate);
-    rfa_transpose_of(S_t, F, S, d, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         const ptrdiff_t step = step_to_next(head, false, t, n);
         rfa_quotient_backward(a, b, dout, reading, head, t, n, step);
         query_features(phi, head, map, t, n, step, work);
         rfa_state_add(&running, 0, phi, NULL, a, d, 0, b, n, F, d, delta);
-        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, a, d, S_t, F, 0, dphi, F);
+        rfa_gemm_nt(n, F, d, 1, a, d, S, d, S_t, dphi, F);
         for (ptrdiff_t i = 0; i < n; i++) {
             axpy(dphi + i * F, b[i], z, F);
         }
@@ -247,9 +246,8 @@ void rfa_linear_state_backward(const rfa_head_gradient *gradient,
     const rfa_real *A = dstate + RFA_STATE_HEADER, *c = A + F * d;
     const ptrdiff_t chunk = chunk_rows(head->rows, CHUNK);
     rfa_real *phi = take(&work, chunk * F), *dphi = take(&work, chunk * F);
-    rfa_real *A_t = take(&work, F * d);
+    const rfa_real *A_t = rfa_gemm_transpose(take(&work, F * d), A, d, F, d, chunk);
     rfa_real *lambda = rfa_feature_is_weighted(map) ? take(&work, chunk) : NULL;
-    rfa_transpose_of(A_t, F, A, d, F, d);
     for (ptrdiff_t t = 0; t < head->rows; t += chunk) {
         const ptrdiff_t n = least(chunk, head->rows - t);
         const rfa_real *v = head->v + t * ld;
@@ -257,7 +255,7 @@ void rfa_linear_state_backward(const rfa_head_gradient *gradient,
         const ptrdiff_t step = step_to_next(head, false, t, n);
         key_features(phi, lambda, head, map, t, n, step, work);
         rfa_gemm(RFA_N, RFA_N, n, d, F, 1, phi, F, A, d, 0, dv, ld_g);
-        rfa_gemm(RFA_N, RFA_N, n, F, d, 1, v, ld, A_t, F, 0, dphi, F);
+        rfa_gemm_nt(n, F, d, 1, v, ld, A, d, A_t, dphi, F);
         for (ptrdiff_t i = 0; i < n; i++) {
             if (step != 0) {
                 rfa_fetch(v + (step + i) * ld, d);

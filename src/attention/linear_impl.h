@@ -41,8 +41,9 @@ static inline double *take_doubles(rfa_real **work, ptrdiff_t n)
 // The head's map, made fast for many chunks.
 static inline rfa_feature_map prepare(const rfa_head *head, rfa_real **work)
 {
-    rfa_real *transpose = take(work, head->map->projections * head->map->width);
-    return head->rows > RFA_ROWS ? rfa_feature_prepare(head->map, transpose) : *head->map;
+    const rfa_feature_map *map = head->map;
+    return rfa_feature_prepare(map, take(work, map->projections * map->width),
+                               least(head->rows, CHUNK));
 }
 
 // Rows from a chunk [t, t + n) to the one that is worked on after it, whose rows are fetched into

@@ -111,10 +111,12 @@ void rfa_softmax_read(rfa_real *out,
                 if (!any_seen(&queries, &part, causal)) {
                     continue;
                 }
-                rfa_real *transpose = work + queries.rows * part.rows; // [d][keys]
+                const rfa_real *k_rows = keys->k + part.row * keys->ld_k;
+                const rfa_real *transpose =
+                    rfa_gemm_transpose(work + queries.rows * part.rows, k_rows, keys->ld_k,
+                                       part.rows, d, queries.rows);
                 rfa_gemm_nt(queries.rows, part.rows, d, score_scale(d), q + queries.row * ld_q,
-                            ld_q, keys->k + part.row * keys->ld_k, keys->ld_k, work, part.rows,
-                            transpose);
+                            ld_q, k_rows, keys->ld_k, transpose, work, part.rows);
                 absorb_scores(work, &stat, out_rows, ld_out, keys->bias, &queries, &part, d,
                               causal);
                 if (out) {
@@ -258,17 +260,20 @@ void rfa_softmax_read_backward(rfa_real *dq,
                 const ptrdiff_t ld = part.rows;
                 rfa_real *weights = work, *dweights = weights + queries.rows * ld;
                 rfa_real *sum = dweights + queries.rows * ld; // [keys][d]
-                rfa_real *transpose = sum + ld * d;           // [d][keys]
+                rfa_real *scratch = sum + ld * d;             // [d][keys]
+                const rfa_real *v_rows = keys->v + part.row * keys->ld_v;
 
-                rfa_gemm_nt(queries.rows, ld, d, scale, q_rows, ld_q, k_rows, keys->ld_k, weights,
-                            ld, transpose);
+                rfa_gemm_nt(queries.rows, ld, d, scale, q_rows, ld_q, k_rows, keys->ld_k,
+                            rfa_gemm_transpose(scratch, k_rows, keys->ld_k, ld, d, queries.rows),
+                            weights, ld);
                 weigh_scores(weights, lse + queries.row, keys->bias, &queries, &part, causal);
                 rfa_gemm(RFA_T, RFA_N, part.rows, d, queries.tokens, 1, weights, ld, dout_rows,
                          ld_dout, 0, sum, d);
                 add_rows(dkeys->v + part.row * dkeys->ld, dkeys->ld, sum, part.tokens, d);
 
-                rfa_gemm_nt(queries.rows, ld, d, 1, dout_rows, ld_dout,
-                            keys->v + part.row * keys->ld_v, keys->ld_v, dweights, ld, transpose);
+                rfa_gemm_nt(queries.rows, ld, d, 1, dout_rows, ld_dout, v_rows, keys->ld_v,
+                            rfa_gemm_transpose(scratch, v_rows, keys->ld_v, ld, d, queries.rows),
+                            dweights, ld);
                 score_gradients(dweights, weights, delta, scale, &queries, &part, causal);
                 rfa_gemm(RFA_N, RFA_N, queries.rows, d, part.tokens, 1, dweights, ld, k_rows,
                          keys->ld_k, 1, dq_rows, ld_dq);

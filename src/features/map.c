@@ -3,7 +3,6 @@
 #include "base/profile.h"
 #include "tensor/fetch.h"
 #include "tensor/gemm.h"
-#include "tensor/transpose.h"
 #include "tensor/vmath.h"
 
 #include <string.h>
@@ -43,13 +42,12 @@ double rfa_feature_floor(const rfa_feature_map *map)
     return maps[map->kind]->floor;
 }
 
-rfa_feature_map rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transpose)
+rfa_feature_map rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transpose, ptrdiff_t rows)
 {
     const ptrdiff_t d = map->width, D = map->projections;
     rfa_feature_map prepared = *map;
     if (maps[map->kind]->features > 0) {
-        rfa_transpose_of(transpose, D, map->w, d, D, d);
-        prepared.w_t = transpose;
+        prepared.w_t = rfa_gemm_transpose(transpose, map->w, d, D, d, rows);
     }
     return prepared;
 }
@@ -133,8 +131,7 @@ void rfa_features_forward(rfa_real *phi,
     rfa_real *y = work, *product = work + rows * d;
     if (is_projected) {
         scale_rows(y, x, ld, map, rows);
-        rfa_gemm(RFA_N, map->w_t ? RFA_N : RFA_T, rows, D, d, 1, y, d, map->w_t ? map->w_t : map->w,
-                 map->w_t ? D : d, 0, product, D);
+        rfa_gemm_nt(rows, D, d, 1, y, d, map->w, d, map->w_t, product, D);
     }
     for (ptrdiff_t first = 0; first < rows; first += BLOCK) {
         const ptrdiff_t n = rows - first < BLOCK ? rows - first : BLOCK;

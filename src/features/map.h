@@ -33,7 +33,7 @@ typedef struct {
     bool unit_norm;               // of positive and oprf: free norm is FAVOR+; elu: no meaning
     ptrdiff_t width, projections; // d and D
     const rfa_real *w;            // [D][d] borrowed; NULL for elu
-    const rfa_real *w_t;          // [d][D] by rfa_feature_prepare; NULL: the same, slower
+    const rfa_real *w_t;          // [d][D] of rfa_feature_prepare, or NULL
     const rfa_real *sigma;        // [d] borrowed; NULL: 1
     const rfa_real *w_squares;    // [D] |w_f|^2, for oprf
     double a;                     // of oprf, <= 0; rfa_oprf_a
@@ -60,9 +60,10 @@ bool rfa_feature_is_weighted(const rfa_feature_map *map);
 // features may all be 0: 1e-6; the others: 1e-20.
 double rfa_feature_floor(const rfa_feature_map *map);
 
-// map with w_t in transpose [d][D], a layout of w that BLAS multiplies faster: for many calls of
-// rfa_features_forward. Local.
-rfa_feature_map rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transpose);
+// map with a w_t in transpose [d][D] where that helps calls of rfa_features_forward for up to rows
+// rows. Local.
+rfa_feature_map
+rfa_feature_prepare(const rfa_feature_map *map, rfa_real *transpose, ptrdiff_t rows);
 
 // Elements of work that the calls below need for up to rows rows.
 ptrdiff_t rfa_feature_work(const rfa_feature_map *map, ptrdiff_t rows);

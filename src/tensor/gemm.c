@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/profile.h"
-#include "tensor/transpose.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -63,6 +62,13 @@ void rfa_gemm(rfa_transpose op_a,
     }
 }
 
+// Kernels with small products have a good one for these too.
+static bool transpose_gains(ptrdiff_t m, ptrdiff_t n)
+{
+    enum { FEW = 1200 };
+    return has_small_products && m * n > FEW;
+}
+
 void rfa_gemm_nt(ptrdiff_t m,
                  ptrdiff_t n,
                  ptrdiff_t k,
@@ -71,16 +77,42 @@ void rfa_gemm_nt(ptrdiff_t m,
                  ptrdiff_t lda,
                  const rfa_real *b,
                  ptrdiff_t ldb,
+                 const rfa_real *transpose,
                  rfa_real *c,
-                 ptrdiff_t ldc,
-                 rfa_real *scratch)
+                 ptrdiff_t ldc)
 {
-    if (has_small_products && m > RFA_ROWS) { // fewer rows: other bits, and nothing gained
-        rfa_transpose_of(scratch, n, b, ldb, n, k);
-        rfa_gemm(RFA_N, RFA_N, m, n, k, alpha, a, lda, scratch, n, 0, c, ldc);
+    if (transpose && transpose_gains(m, n)) {
+        rfa_gemm(RFA_N, RFA_N, m, n, k, alpha, a, lda, transpose, n, 0, c, ldc);
     } else {
         rfa_gemm(RFA_N, RFA_T, m, n, k, alpha, a, lda, b, ldb, 0, c, ldc);
     }
+}
+
+const rfa_real *rfa_gemm_transpose(rfa_real *restrict to,
+                                   const rfa_real *restrict b,
+                                   ptrdiff_t ldb,
+                                   ptrdiff_t n,
+                                   ptrdiff_t k,
+                                   ptrdiff_t m)
+{
+    enum { STRIP = 8 };
+    if (!transpose_gains(m, n)) {
+        return NULL;
+    }
+    const ptrdiff_t whole = n - n % STRIP;
+    for (ptrdiff_t i = 0; i < whole; i += STRIP) {
+        for (ptrdiff_t j = 0; j < k; j++) {
+            for (int l = 0; l < STRIP; l++) {
+                to[j * n + i + l] = b[(i + l) * ldb + j];
+            }
+        }
+    }
+    for (ptrdiff_t i = whole; i < n; i++) {
+        for (ptrdiff_t j = 0; j < k; j++) {
+            to[j * n + i] = b[i * ldb + j];
+        }
+    }
+    return to;
 }
 
 int64_t rfa_gemm_flops(void)

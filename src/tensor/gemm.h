@@ -25,8 +25,8 @@ void rfa_gemm(rfa_transpose op_a,
               rfa_real *c,
               ptrdiff_t ldc);
 
-// c [m][n] = alpha a b^T, with b [n][k]; scratch [k][n] is for b^T, where BLAS is faster with it.
-// Otherwise as rfa_gemm.
+// c [m][n] = alpha a b^T, with b [n][k] and transpose [k][n] either b^T or NULL, which is slower on
+// some processors. Otherwise as rfa_gemm.
 void rfa_gemm_nt(ptrdiff_t m,
                  ptrdiff_t n,
                  ptrdiff_t k,
@@ -35,9 +35,13 @@ void rfa_gemm_nt(ptrdiff_t m,
                  ptrdiff_t lda,
                  const rfa_real *b,
                  ptrdiff_t ldb,
+                 const rfa_real *transpose,
                  rfa_real *c,
-                 ptrdiff_t ldc,
-                 rfa_real *scratch);
+                 ptrdiff_t ldc);
+
+// The transpose that rfa_gemm_nt takes for up to m rows, in to [k][n]; NULL where it gains nothing.
+const rfa_real *rfa_gemm_transpose(
+    rfa_real *to, const rfa_real *b, ptrdiff_t ldb, ptrdiff_t n, ptrdiff_t k, ptrdiff_t m);
 
 // Flops of all rfa_gemm calls of this process so far (all threads).
 int64_t rfa_gemm_flops(void);

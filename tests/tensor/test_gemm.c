@@ -52,7 +52,8 @@ static void check_product(const product *p)
              (rfa_real)p->beta, c, ldc);
     if (p->op_a == RFA_N && p->op_b == RFA_T && p->beta == 0) {
         rfa_real *other = test_reals(p->m * ldc), *scratch = test_reals(p->n * p->k + 1);
-        rfa_gemm_nt(p->m, p->n, p->k, (rfa_real)p->alpha, a, lda, b, ldb, other, ldc, scratch);
+        rfa_gemm_nt(p->m, p->n, p->k, (rfa_real)p->alpha, a, lda, b, ldb,
+                    rfa_gemm_transpose(scratch, b, ldb, p->n, p->k, p->m), other, ldc);
         for (ptrdiff_t i = 0; i < p->m; i++) {
             memcpy(other + i * ldc + p->n, c + i * ldc + p->n, 2 * sizeof *c);
         }
