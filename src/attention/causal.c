@@ -255,16 +255,20 @@ void rfa_causal_adjoint(double *dstate,
 // and BLAS is slower with transposed right-hand sides.
 static void enter_transposed(rfa_running *to, const double *from, ptrdiff_t F, ptrdiff_t d)
 {
+    enum { STRIP = 8 };
     const double *restrict S = from + RFA_STATE_HEADER;
     double *restrict T = to->state + RFA_STATE_HEADER;
     to->state[0] = from[0];
     to->state[1] = from[1];
-    for (ptrdiff_t f = 0; f < F; f++) {
+    for (ptrdiff_t f = 0; f < F; f += STRIP) {
+        const ptrdiff_t n = least(STRIP, F - f);
         for (ptrdiff_t j = 0; j < d; j++) {
-            T[j * F + f] = S[f * d + j];
+            for (ptrdiff_t i = 0; i < n; i++) {
+                T[j * F + f + i] = S[(f + i) * d + j];
+            }
         }
-        T[F * d + f] = S[F * d + f];
     }
+    memcpy(T + F * d, S + F * d, (size_t)F * sizeof *T);
     to->is_transposed = true;
     narrow(to->narrow, T, F * (d + 1));
 }
