@@ -90,6 +90,17 @@ static bool queries_late(const rfa_attention_options *options)
     return rfa_linear_rounds(options) == 1;
 }
 
+// Rows of a leaf whose sum, or in the backward its adjoint, goes from a causal head to other
+// segments: none of the segment that the head's scan comes to last, unless a window is next.
+static ptrdiff_t rows_passed_on(
+    const rfa_attention *attention, const rfa_plan *plan, int leaf, ptrdiff_t h, bool backward)
+{
+    const rfa_attention_options *o = &attention->options;
+    const int last = rfa_linear_is_reverse(o, h) != backward ? 0 : o->segments - 1;
+    const bool is_last = o->causal && plan->leaves[leaf].segment == last;
+    return is_last && !plan->follows && !plan->is_followed ? 0 : plan->leaves[leaf].rows;
+}
+
 static void local(const rfa_attention *attention,
                   rfa_attention_saved *saved,
                   const rfa_plan *plan,
@@ -114,8 +125,8 @@ static void local(const rfa_attention *attention,
     double *states = o->causal ? own->before : scratch->states;
     for (ptrdiff_t h = 0; h < o->heads; h++) {
         const rfa_feature_map map = rfa_linear_map(attention, saved, plan, leaf, h);
-        const rfa_head head =
-            leaf_head(attention, saved, plan, leaf, h, plan->leaves[leaf].rows, &map);
+        const rfa_head head = leaf_head(attention, saved, plan, leaf, h,
+                                        rows_passed_on(attention, plan, leaf, h, false), &map);
         rfa_linear_state(states + state_at(attention, plan, leaf, h), &head, work);
     }
 }
@@ -270,7 +281,9 @@ static void read_backward(const rfa_attention_gradient *gradient,
     const ptrdiff_t rows = rfa_attention_read_rows(saved, &plan->leaves[leaf]);
     for (ptrdiff_t h = 0; h < o->heads; h++) {
         const rfa_feature_map map = rfa_linear_map(attention, saved, plan, leaf, h);
-        const rfa_head head = leaf_head(attention, saved, plan, leaf, h, rows, &map);
+        const ptrdiff_t passed = rows_passed_on(attention, plan, leaf, h, true);
+        const rfa_head head =
+            leaf_head(attention, saved, plan, leaf, h, passed < rows ? passed : rows, &map);
         const rfa_reading reading = leaf_reading(attention, saved, plan, leaf, h);
         const rfa_real *dout = gradient->dout + row0 * o->width + h * rfa_head_width(o);
         double *dstate = scratch->states + state_at(attention, plan, leaf, h);
