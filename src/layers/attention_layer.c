@@ -172,6 +172,7 @@ static rfa_exchange_cost spent(const rfa_attention *attention)
 
 static void count(rfa_attention *attention, ptrdiff_t layer, bool backward)
 {
+    RFA_ASSERT(layer < attention->options.layers);
     rfa_exchange_cost *cost = &attention->costs[2 * layer + backward];
     *cost = minus(*cost, minus(attention->spent, spent(attention)));
 }

@@ -13,7 +13,7 @@ static const ptrdiff_t lengths[CASE_EXAMPLES] = {40, 17, 1};
 static rfa_attention_options options_of(ptrdiff_t draws, bool causal)
 {
     return (rfa_attention_options){.kind = RFA_ATTENTION_RA,
-                                   .layers = 1,
+                                   .layers = 2,
                                    .width = CASE_WIDTH,
                                    .heads = CASE_HEADS,
                                    .longest = CASE_LONGEST,
