@@ -41,7 +41,7 @@ static void add(rfa_exact_sum *sum, int t)
 // The whole sum i in units of 2^-51, unrounded: high and low together, however they share it.
 static __int128 units(const rfa_exact_sum *sum, ptrdiff_t i)
 {
-    return ((__int128)(sum->high[i] * 0x1p18) << 33) + sum->low[i];
+    return (__int128)(sum->high[i] * 0x1p18) * ((int64_t)1 << 33) + sum->low[i];
 }
 
 // Equal sums, and equal bits of their values (which are never -0).
