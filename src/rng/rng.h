@@ -16,11 +16,12 @@ typedef enum {
     RFA_RNG_SHUFFLE,  // order of an epoch: a = epoch
     RFA_RNG_LISTOPS,  // a = candidate tree
     RFA_RNG_TEST,
-    RFA_RNG_FASTFOOD, // diagonals and permutations: a = layer, b = head
-    RFA_RNG_LARA,     // noise of proposals: a = step, b = example of the batch
-    RFA_RNG_RA,       // samples of ra: a = step, b = (example of the batch, layer, head)
-    RFA_RNG_EVA,      // noise of eva: the same
-    RFA_RNG_BENCH,    // inputs of rfa bench: a = array, b = example
+    RFA_RNG_FASTFOOD,        // diagonals and permutations: a = layer, b = head
+    RFA_RNG_LARA,            // noise of proposals: a = step, b = example of the batch
+    RFA_RNG_RA,              // samples of ra: a = step, b = (example of the batch, layer, head)
+    RFA_RNG_EVA,             // noise of eva: the same
+    RFA_RNG_BENCH,           // inputs of rfa bench: a = array, b = example
+    RFA_RNG_PATHFINDER = 32, // a = picture
 } rfa_rng_purpose;
 
 // A stream of 2^64 blocks of four 32-bit words.

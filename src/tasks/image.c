@@ -104,7 +104,41 @@ static rfa_status list_idx(rfa_index *index, rfa_image_facts *facts, const char 
     return rfa_index_split(index, train, percent);
 }
 
-// The size of the first picture is that of all.
+void rfa_image_reader_free(rfa_image_reader *reader)
+{
+    rfa_bytes_close(&reader->bytes);
+    rfa_free(reader->buffer);
+    rfa_image_free(&reader->image);
+    *reader = (rfa_image_reader){0};
+}
+
+static rfa_status read_entry(rfa_image_reader *r, const rfa_entry *e, const char *path)
+{
+    if (e->size[0] > r->capacity) {
+        rfa_free(r->buffer);
+        r->buffer = NULL;
+        r->capacity = 0;
+        RFA_TRY(rfa_alloc(&r->buffer, 2 * e->size[0], 1, "bytes of a picture"));
+        r->capacity = 2 * e->size[0];
+    }
+    return rfa_bytes_read(&r->bytes, path, e->place[0], r->buffer, e->size[0]);
+}
+
+rfa_status rfa_image_measure(rfa_image_facts *facts, const rfa_index *index)
+{
+    rfa_image_reader reader = {.index = index};
+    const rfa_entry *first = &index->entries[0];
+    const char *path = rfa_index_file(index, first, 0);
+    rfa_status status = read_entry(&reader, first, path);
+    if (status == RFA_OK) {
+        status = rfa_png_decode(&reader.image, path, reader.buffer, first->size[0]);
+    }
+    facts->width = reader.image.width;
+    facts->height = reader.image.height;
+    rfa_image_reader_free(&reader);
+    return status;
+}
+
 static rfa_status list_tree(rfa_index *index, rfa_image_facts *facts, const char *root, int percent)
 {
     RFA_TRY(rfa_tree_list(index, &facts->classes, root, "train", ".png", NULL, RFA_TREE_BY_HASH));
@@ -113,13 +147,7 @@ static rfa_status list_tree(rfa_index *index, rfa_image_facts *facts, const char
     facts->format = RFA_IMAGE_TREE;
     snprintf(facts->name, sizeof facts->name, "folders of PNG files");
     RFA_TRY(rfa_index_split(index, train, percent));
-    rfa_example none = {0};
-    rfa_image_reader reader = {.index = index, .facts = facts};
-    const rfa_status status = rfa_image_load(&reader, &none, 0, 0);
-    facts->width = reader.image.width;
-    facts->height = reader.image.height;
-    rfa_image_reader_free(&reader);
-    return status;
+    return rfa_image_measure(facts, index);
 }
 
 rfa_status rfa_image_list(rfa_index *index, rfa_image_facts *facts, const char *root, int percent)
@@ -155,26 +183,6 @@ rfa_status rfa_image_list(rfa_index *index, rfa_image_facts *facts, const char *
                     root);
 }
 
-void rfa_image_reader_free(rfa_image_reader *reader)
-{
-    rfa_bytes_close(&reader->bytes);
-    rfa_free(reader->buffer);
-    rfa_image_free(&reader->image);
-    *reader = (rfa_image_reader){0};
-}
-
-static rfa_status read_entry(rfa_image_reader *r, const rfa_entry *e, const char *path)
-{
-    if (e->size[0] > r->capacity) {
-        rfa_free(r->buffer);
-        r->buffer = NULL;
-        r->capacity = 0;
-        RFA_TRY(rfa_alloc(&r->buffer, 2 * e->size[0], 1, "bytes of a picture"));
-        r->capacity = 2 * e->size[0];
-    }
-    return rfa_bytes_read(&r->bytes, path, e->place[0], r->buffer, e->size[0]);
-}
-
 // A record of CIFAR-10: planes of red, green and blue, or one of grey.
 static rfa_status
 load_record(rfa_image_reader *r, const rfa_entry *e, const char *path, rfa_example *out)
@@ -202,9 +210,6 @@ load_png(rfa_image_reader *r, const rfa_entry *e, const char *path, rfa_example 
     const rfa_image_facts *f = r->facts;
     RFA_TRY(rfa_png_decode(&r->image, path, r->buffer, e->size[0]));
     const rfa_image *image = &r->image;
-    if (!out->ids[0]) {
-        return RFA_OK; // only its size is wanted
-    }
     if (image->width != f->width || image->height != f->height) {
         return rfa_fail(RFA_ERR_IO, "%s: %d x %d pixels, but the others have %d x %d", path,
                         image->width, image->height, f->width, f->height);

@@ -31,6 +31,9 @@ RFA_NODISCARD rfa_status rfa_image_list_idx(rfa_index *index,
                                             const char *root,
                                             const char *split);
 
+// Sets the size of all pictures from the first one of an index of PNG files. Local.
+RFA_NODISCARD rfa_status rfa_image_measure(rfa_image_facts *facts, const rfa_index *index);
+
 // The source over an index: self is a rfa_image_reader. id = grey value + 1.
 typedef struct {
     const rfa_index *index;
