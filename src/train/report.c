@@ -11,6 +11,27 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+// What is computed twice for the sake of memory, in products of a step of the longest examples.
+static void report_repeats(const rfa_session *session)
+{
+    const rfa_config *config = &session->config;
+    const ptrdiff_t n = (ptrdiff_t)config->data.max_length;
+    const double forward = rfa_classifier_flops(session->model, n, false);
+    const double share = forward / (forward + rfa_classifier_flops(session->model, n, true));
+    const double windows = (double)rfa_batch_windows(&session->batch, n);
+    const double layers = (double)config->model.layers;
+    if (windows > 1 && config->train.carry != RFA_CARRY_STATEFUL) {
+        rfa_note("up to %.0f windows of %" PRId64 " tokens, each but the last computed twice: "
+                 "%.0f %% more products",
+                 windows, config->train.window, 100 * share * (windows - 1) / windows);
+    }
+    if (config->train.recompute) {
+        rfa_note(
+            "blocks but the last are computed once more for the backward: %.0f %% more products",
+            100 * share * (layers - 1) / layers);
+    }
+}
+
 void rfa_report_start(const rfa_session *session)
 {
     const rfa_config *config = &session->config;
@@ -24,6 +45,7 @@ void rfa_report_start(const rfa_session *session)
              session->grid.data.size, config->parallel.segments, plural(config->parallel.segments),
              config->parallel.threads, plural(config->parallel.threads), rfa_gemm_library(),
              session->ceiling / 1e9);
+    report_repeats(session);
 }
 
 void rfa_report_step(const rfa_session *session,
