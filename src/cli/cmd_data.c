@@ -12,6 +12,7 @@ static const struct {
 } tasks[] = {
     {"listops", rfa_data_listops_command, "nested prefix expressions (Long Range Arena)"},
     {"text", rfa_data_text, "classes of texts as bytes: IMDb's folders, or tables"},
+    {"retrieval", rfa_data_retrieval, "pairs of texts: does the one cite the other?"},
     {"image", rfa_data_image, "classes of pictures as pixels: CIFAR-10, PNG folders, idx files"},
     {"pathfinder", rfa_data_pathfinder, "are two dots on one dashed path? 32 x 32 pixels"},
     {"pathx", rfa_data_pathx, "the same on 128 x 128 pixels"},

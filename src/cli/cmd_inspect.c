@@ -79,7 +79,7 @@ typedef struct {
     const char *name;
     int64_t examples, tokens;
     ptrdiff_t shortest, longest;
-    int classes, vocabulary;
+    int classes, vocabulary, documents, document;
 } split;
 
 // Opened by rank 0 alone.
@@ -87,7 +87,8 @@ static rfa_status measure(split *s, const char *path)
 {
     const rfa_comm self = {.comm = MPI_COMM_SELF, .rank = 0, .size = 1};
     rfa_dataset *data = NULL;
-    RFA_TRY(rfa_dataset_open(&data, &self, path, s->name));
+    RFA_TRY(rfa_dataset_open_document(&data, &self, path, s->name, s->document));
+    s->documents = rfa_dataset_documents(data);
     s->examples = rfa_dataset_examples(data);
     s->longest = rfa_dataset_longest(data);
     s->classes = rfa_dataset_classes(data);
@@ -102,6 +103,29 @@ static rfa_status measure(split *s, const char *path)
     return RFA_OK;
 }
 
+// Tokens of a split on a line, those of second documents on another.
+static rfa_status show_split(const split *s, const char *path)
+{
+    static const char *const what[] = {"tokens", "tokens in first documents",
+                                       "in second documents"};
+    for (int d = 0; d < s->documents; d++) {
+        split one = *s;
+        if (d > 0) {
+            one = (split){.name = s->name, .document = d};
+            RFA_TRY(measure(&one, path));
+        }
+        if (d == 0) {
+            printf("%-12s %" PRId64 " examples of", s->name, s->examples);
+        } else {
+            printf("%-12s", "");
+        }
+        printf(" %td to %td %s, %.1f on average\n", one.shortest, one.longest,
+               what[s->documents > 1 ? 1 + d : 0],
+               (double)one.tokens / (double)(one.examples > 0 ? one.examples : 1));
+    }
+    return RFA_OK;
+}
+
 static rfa_status inspect_data(const char *path, const rfa_attributes *all, bool json)
 {
     split splits[] = {{.name = "train"}, {.name = "val"}, {.name = "test"}};
@@ -112,8 +136,9 @@ static rfa_status inspect_data(const char *path, const rfa_attributes *all, bool
     if (json) {
         printf("{\"file\":");
         RFA_TRY(rfa_inspect_quoted(path));
-        printf(",\"kind\":\"data\",\"classes\":%d,\"vocabulary\":%d,\"attributes\":",
-               splits[0].classes, splits[0].vocabulary);
+        printf(",\"kind\":\"data\",\"classes\":%d,\"vocabulary\":%d,\"documents\":%d,"
+               "\"attributes\":",
+               splits[0].classes, splits[0].vocabulary, splits[0].documents);
         RFA_TRY(rfa_inspect_object(all));
         printf(",\"splits\":{");
     } else {
@@ -130,9 +155,7 @@ static rfa_status inspect_data(const char *path, const rfa_attributes *all, bool
                    ",\"shortest\":%td,\"longest\":%td}",
                    i ? "," : "", s->name, s->examples, s->tokens, s->shortest, s->longest);
         } else {
-            printf("%-12s %" PRId64 " examples of %td to %td tokens, %.1f on average\n", s->name,
-                   s->examples, s->shortest, s->longest,
-                   (double)s->tokens / (double)(s->examples > 0 ? s->examples : 1));
+            RFA_TRY(show_split(s, path));
         }
     }
     if (json) {

@@ -42,6 +42,7 @@ RFA_NODISCARD rfa_status rfa_data_validation(int *percent, const char *word);
 RFA_NODISCARD rfa_status rfa_data_listops_command(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_text(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_image(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_data_retrieval(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_pathfinder(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_pathx(const rfa_comm *world, int argc, char **argv);
 

@@ -67,6 +67,11 @@ add_picture(rfa_index *index, const char *folder, const rfa_field *f, int count,
     if (count < COLUMNS) {
         return rfa_fail(RFA_ERR_IO, "%d column%s, not %d", count, count == 1 ? "" : "s", COLUMNS);
     }
+    for (int i = 0; i < COLUMNS; i++) {
+        if (!rfa_field_is_word(&f[i])) {
+            return rfa_fail(RFA_ERR_IO, "column %d is too long or holds a zero byte", i + 1);
+        }
+    }
     const int64_t label = rfa_label_number(f[LABEL].text, 1);
     if (label < 0) {
         return rfa_fail(RFA_ERR_IO, "the label is '%.20s', not 0 or 1", f[LABEL].text);

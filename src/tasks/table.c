@@ -101,9 +101,6 @@ static rfa_status take(rfa_table *t, int *c)
         *c = EOF;
         return RFA_OK;
     }
-    if (*c == 0) {
-        return fail_at(t, "not text: a zero byte");
-    }
     t->place++;
     t->next_line += *c == '\n';
     t->text[t->size++] = (char)*c;
@@ -203,13 +200,21 @@ rfa_status rfa_table_next(rfa_table *table, rfa_field *fields, int *count)
         const int64_t size =
             fields[f].quoted ? rfa_unquote(fields[f].text, fields[f].size) : fields[f].size;
         fields[f].text[size] = 0;
+        fields[f].length = size;
     }
     if (start == 0 && !fields[0].quoted && strncmp(fields[0].text, "\xef\xbb\xbf", 3) == 0) {
         fields[0].text += 3; // the mark that some programs put before UTF-8
         fields[0].place += 3;
         fields[0].size -= 3;
+        fields[0].length -= 3;
     }
     return RFA_OK;
+}
+
+bool rfa_field_is_word(const rfa_field *field)
+{
+    enum { LONGEST = 1024 };
+    return field->length < LONGEST && (int64_t)strlen(field->text) == field->length;
 }
 
 int64_t rfa_unquote(char *text, int64_t size)

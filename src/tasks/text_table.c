@@ -142,7 +142,9 @@ static rfa_status add(const job *j, const rfa_field *fields, int count)
                         count == 1 ? "" : "s", c->count);
     }
     const rfa_field *text = &fields[c->text];
-    const int label = find_class(j->options, j->classes, fields[c->label].text);
+    const int label = rfa_field_is_word(&fields[c->label])
+                          ? find_class(j->options, j->classes, fields[c->label].text)
+                          : -1;
     if (label < 0) {
         return rfa_fail(RFA_ERR_IO, "%s:%lld: the label is '%.40s', %s%.80s", j->path, line,
                         fields[c->label].text,
@@ -153,7 +155,7 @@ static rfa_status add(const job *j, const rfa_field *fields, int count)
         rfa_index_skip(j->index, "%s:%lld: the text is empty", j->path, line);
         return RFA_OK;
     }
-    if (!rfa_is_utf8(text->text, (int64_t)strlen(text->text)) && j->index->not_text++ == 0) {
+    if (!rfa_is_utf8(text->text, text->length) && j->index->not_text++ == 0) {
         snprintf(j->index->not_text_first, sizeof j->index->not_text_first, "%.400s:%lld", j->path,
                  line);
     }

@@ -182,8 +182,8 @@ table '0\ta\n-1\tb\n'
 expect_bad "bad/train.tsv:2: the label is '-1'" --from bad
 table '0\ta\n1\n'
 expect_bad 'bad/train.tsv:2: 1 column, not 2' --from bad
-table '0\ta\n1\tb\0c\n'
-expect_bad 'bad/train.tsv:2: not text: a zero byte' --from bad
+table '0\ta\n1\000\tb\n'
+expect_bad "bad/train.tsv:2: the label is '1'" --from bad
 table ''
 expect_bad 'bad/train.tsv: no examples' --from bad
 table "$(printf '0\\ta\\n%.0s' $(seq 20))"

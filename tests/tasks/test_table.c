@@ -98,11 +98,26 @@ static void refusals(void **state)
 {
     (void)state;
     expect_error("1\ta\n1\tb\tc\n", 10, '\t', 2, ":2: more than 2 columns");
-    expect_error("1\ta\n1\t\0b\n", 9, '\t', 2, ":2: not text: a zero byte");
     expect_error("1,\"a\nb\n\nc", 9, ',', 2, ":1: a quote is not closed");
     expect_error("x,y\n\"a\nb\"c,1\n", 13, ',', 2, ":2: something between");
     rfa_table *table;
     check_status(rfa_table_open(&table, "/tmp/rfa-not-there", '\t', 2, false), RFA_ERR_IO);
+}
+
+// Zero bytes are bytes of a text, but not of a word.
+static void zero_bytes(void **state)
+{
+    (void)state;
+    rfa_table *table = NULL;
+    rfa_field fields[2];
+    int count = 0;
+    put("1\ta\0b\n", 6);
+    check_ok(rfa_table_open(&table, path, '\t', 2, false));
+    check_ok(rfa_table_next(table, fields, &count));
+    check(count == 2 && fields[1].length == 3 && memcmp(fields[1].text, "a\0b", 3) == 0);
+    check(rfa_field_is_word(&fields[0]) && !rfa_field_is_word(&fields[1]));
+    rfa_table_close(&table);
+    unlink(path);
 }
 
 static void lines_are_counted(void **state)
@@ -185,7 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tabs),       cmocka_unit_test(commas),
         cmocka_unit_test(refusals),   cmocka_unit_test(lines_are_counted),
-        cmocka_unit_test(compressed), cmocka_unit_test(utf8),
+        cmocka_unit_test(zero_bytes), cmocka_unit_test(compressed),
+        cmocka_unit_test(utf8),
     };
     return test_main(tests);
 }
