@@ -261,21 +261,28 @@ void rfa_features_backward(rfa_real *dx,
 }
 
 // square += sum |y|^2, sum [d] += sum y.
-static void add_statistics(double *square,
-                           double *sum,
+static void add_statistics(double *restrict square,
+                           double *restrict sum,
                            const rfa_real *y,
                            const rfa_real *mask,
                            ptrdiff_t rows,
                            ptrdiff_t d)
 {
     for (ptrdiff_t t = 0; t < rows; t++) {
-        if (!mask || mask[t] != 0) {
-            for (ptrdiff_t j = 0; j < d; j++) {
-                const double element = y[t * d + j];
-                *square += element * element;
-                sum[j] += element;
-            }
+        const rfa_real *restrict row = y + t * d;
+        double of_row = 0;
+        if (mask && mask[t] == 0) {
+            continue;
         }
+#pragma omp simd reduction(+ : of_row)
+        for (ptrdiff_t j = 0; j < d; j++) {
+            of_row += (double)row[j] * (double)row[j];
+        }
+#pragma omp simd
+        for (ptrdiff_t j = 0; j < d; j++) {
+            sum[j] += (double)row[j];
+        }
+        *square += of_row;
     }
 }
 
