@@ -190,7 +190,9 @@ rfa_status rfa_dataset_read(rfa_dataset *dataset,
     ptrdiff_t pieces = 0, wanted = 0, total = 0;
     hid_t memory = H5I_INVALID_HID, file = H5I_INVALID_HID;
     for (int l = 0; l < leaf_count; l++) {
-        memset(ids + leaves[l].row0, 0, (size_t)leaves[l].rows * sizeof *ids);
+        if (leaves[l].rows > 0) { // ids may be NULL without any
+            memset(ids + leaves[l].row0, 0, (size_t)leaves[l].rows * sizeof *ids);
+        }
     }
     rfa_status status = rfa_fault("dataset.read", &d->comm, RFA_ERR_IO);
     if (status == RFA_OK) {
