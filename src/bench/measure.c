@@ -301,7 +301,11 @@ bool rfa_bench_word(char word[RFA_BENCH_NAME], const char **text)
     static const char between[] = ", \t";
     *text += strspn(*text, between);
     const size_t length = strcspn(*text, between);
-    snprintf(word, RFA_BENCH_NAME, "%.*s", (int)length, *text);
+    if (length < RFA_BENCH_NAME) {
+        snprintf(word, RFA_BENCH_NAME, "%.*s", (int)length, *text);
+    } else {
+        snprintf(word, RFA_BENCH_NAME, "%.*s...", RFA_BENCH_NAME - 4, *text);
+    }
     *text += length;
     return length > 0;
 }

@@ -70,7 +70,7 @@ RFA_NODISCARD rfa_status rfa_bench_numbers(ptrdiff_t *numbers,
                                            ptrdiff_t greatest);
 
 // Copies the next word of a list separated by commas and blanks to word and moves *text on; false
-// at the end. Longer words are cut.
+// at the end. Longer words are cut and end in "...", which is no case, word or number.
 bool rfa_bench_word(char word[RFA_BENCH_NAME], const char **text);
 
 // Appends to a text of size bytes, cutting it where it ends.

@@ -157,6 +157,9 @@ refuse 2 "bench.sizes: '1' is not a whole number" 0 gemm --set bench.sizes=1
 refuse 2 "bench.lengths: '12' is not a whole number" 0 attention --set bench.lengths=12
 refuse 2 'bench.states has no value' 0 exchange --set bench.states=
 refuse 2 "no word 'casual' in 'rfa\+casual'" 2 attention --set bench.attention=rfa+casual
+words=rfa+causal+gated+causal+gated+causal+gated+causal+gated+causal
+refuse 2 "no word '.*\.\.\.' in 'rfa" 2 attention --set bench.attention=$words+gated+casual
+refuse 2 "is not a whole number" 0 gemm --set "bench.sizes=$(printf '%062d' 0)1664"
 refuse 2 'bench drift needs train.window' 0 drift
 refuse 2 'bench.lengths must be multiples of train.window' 0 drift "${windows[@]}" --set bench.lengths=48
 refuse 2 "'lara\+causal': attention.kind lara with attention.causal" 0 attention --set bench.attention=lara+causal
