@@ -197,7 +197,8 @@ static rfa_status check_parallel(const rfa_config *c)
                         c->parallel.sequence, segments);
     }
     const int64_t window = c->train.window, length = c->data.max_length;
-    const int64_t windows = window > 0 ? (length + window - 1) / window : 1;
+    const bool together = window > 0 && c->train.carry != RFA_CARRY_STATEFUL; // in one sum
+    const int64_t windows = together ? (length + window - 1) / window : 1;
     if (windows > SUM_TERMS / (c->train.batch * segments)) {
         char text[64] = "";
         if (windows > 1) {

@@ -266,6 +266,8 @@ static void test_check(void **state)
         "attention: {causal: true, direction: both, gate: learned}", // the first token sees all
         "parallel: {sequence: 3, segments: 1024}\ntrain: {batch: 256}",
         "parallel: {segments: 1}",
+        "attention: {causal: true}\nmodel: {pooling: last}\n" // each window is a sum of its own
+        "train: {window: 16, carry: stateful, batch: 350}",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         const rfa_config config = parsed(good[i]);
