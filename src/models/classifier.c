@@ -232,13 +232,24 @@ static void carve(rfa_classifier *model, rfa_arena *arena)
     carve_scratch(model, arena);
 }
 
-// For all windows up to and with window: its arrays are those that the layers then point to.
+static void carve_window(rfa_classifier *model, rfa_arena *arena, double *const *carry)
+{
+    for (ptrdiff_t layer = 0; layer < model->options.layers; layer++) {
+        rfa_attention_carve_kept(&model->block[layer].attention, arena, &model->attention,
+                                 &model->plan, carry[layer]);
+    }
+}
+
+// For all windows up to and with window: its arrays are those that the layers then point to. All
+// windows take as much.
 static void carve_kept(rfa_classifier *model, rfa_arena *arena, int window, bool carried)
 {
     const rfa_classifier_options *o = &model->options;
     const ptrdiff_t examples = model->plan.examples;
     const size_t size = sizeof(rfa_real);
     double *carry[RFA_MOST_LAYERS] = {NULL};
+    rfa_arena one = {0};
+    carve_window(model, &one, carry);
     model->pooled_parts = rfa_carve(arena, model->plan.own * examples * o->width, sizeof(double));
     model->pooled = rfa_carve(arena, examples * o->width, size);
     model->hidden = rfa_carve(arena, examples * o->head, size);
@@ -247,12 +258,8 @@ static void carve_kept(rfa_classifier *model, rfa_arena *arena, int window, bool
     for (ptrdiff_t layer = 0; carried && layer < o->layers; layer++) {
         carry[layer] = rfa_attention_carve_carry(arena, &model->attention, &model->plan);
     }
-    for (int w = 0; w <= window; w++) {
-        for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
-            rfa_attention_carve_kept(&model->block[layer].attention, arena, &model->attention,
-                                     &model->plan, carry[layer]);
-        }
-    }
+    arena->used += (size_t)window * one.used;
+    carve_window(model, arena, carry);
 }
 
 // Rows of the longest segment and of all segments of the longest example, on any rank.
