@@ -14,6 +14,7 @@ typedef struct {
     double parameters; // with gradients, moments, exact sums
     double data;       // lengths, order, files
     double batches;    // activations, states and tokens of the largest batch
+    double checkpoint; // its file as rank 0 writes it; HDF5 holds another
     double program;    // the process before anything
 } needs;
 
@@ -88,6 +89,7 @@ static rfa_status lay_out(needs *need, const rfa_config *config, const rfa_comm 
     if (status == RFA_OK) {
         status = rfa_alloc(&gradient, size, sizeof *gradient, "gradient");
     }
+    need->checkpoint = world->rank == 0 ? 3 * (double)size * (double)sizeof(rfa_real) : 0;
     const double start = held();
     if (status == RFA_OK) {
         status = reserve_steps(&session);
@@ -110,19 +112,23 @@ static rfa_status lay_out(needs *need, const rfa_config *config, const rfa_comm 
 static rfa_status compare(const needs *need, const rfa_comm *world)
 {
     const double mebi = 1048576;
-    const double arrays = need->parameters + need->data + need->batches;
-    double sum = arrays + need->program,
-           most[] = {arrays, need->parameters, need->batches, need->data, need->program};
+    const double arrays = need->parameters + need->data + need->batches + need->checkpoint;
+    double sum = arrays + need->checkpoint + need->program,
+           most[] = {arrays,     need->parameters, need->batches,
+                     need->data, need->checkpoint, need->program};
     MPI_Comm host;
     int ranks = 1;
     MPI_Comm_split_type(world->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     MPI_Comm_size(host, &ranks);
     MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, host);
     MPI_Comm_free(&host);
-    MPI_Allreduce(MPI_IN_PLACE, most, 5, MPI_DOUBLE, MPI_MAX, world->comm);
-    rfa_print("memory of a rank: %.0f MiB in arrays = %.0f parameters and optimiser + %.0f "
-              "activations and states + %.0f data, at most; program and libraries %.0f MiB",
-              most[0] / mebi, most[1] / mebi, most[2] / mebi, most[3] / mebi, most[4] / mebi);
+    MPI_Allreduce(MPI_IN_PLACE, most, 6, MPI_DOUBLE, MPI_MAX, world->comm);
+    rfa_print(
+        "memory of a rank: %.0f MiB in arrays = %.0f parameters and optimiser + %.0f "
+        "activations and states + %.0f data + %.0f a checkpoint, at most; program and libraries "
+        "%.0f MiB",
+        most[0] / mebi, most[1] / mebi, most[2] / mebi, most[3] / mebi, most[4] / mebi,
+        most[5] / mebi);
     const double available = rfa_mem_available(), limit = rfa_mem_limit();
     const double room = limit > 0 && limit < available ? limit : available;
     rfa_status status = RFA_OK;

@@ -83,6 +83,8 @@ for kind in rfa softmax eva; do
 done
 foretold "$config" 1 --set train.window=512
 foretold "$config" 2 --set train.recompute=true
+# Many parameters, few tokens: what a checkpoint takes counts.
+foretold "$config" 2 --set model.width=512 --set model.heads=8 --set train.batch=1 --set data.max_length=64
 run 2 train "$config" --dry-run --set model.width=8192 --set model.feed_forward=65536 --set model.layers=40
 expect_code 4
 expect_line "2 ranks of this host need"
