@@ -30,7 +30,9 @@ typedef struct {
     bool validating;              // within an evaluation
     bool checkpoint_asked;        // by time
     double started, checkpointed; // rfa_now at the start and at the last checkpoint
-    double longest;               // seconds of the longest round: step, validation, checkpoint
+    double round;                 // rfa_now where this round began
+    double longest;               // seconds of the longest round: steps up to the end of a batch,
+                                  // validation, checkpoint
     int64_t step;                 // optimiser steps done
     int64_t best_correct, best_step, checkpoint_step;
     int64_t *confusion;
@@ -161,6 +163,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
         [WAIT] = exchange_wait(session) - waited,
     };
     training->longest = fmax(training->longest, times[SECONDS] * validation_rounds(training));
+    training->longest = fmax(training->longest, rfa_now() - training->round);
     make_wishes(training, times);
     MPI_Allreduce(MPI_IN_PLACE, times, WISHES, MPI_DOUBLE, MPI_MAX, all->comm);
     hear_wishes(training, times);
@@ -282,7 +285,7 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
     const rfa_train_options *options = training->options;
     const rfa_comm *all = &training->session->grid.all;
     double accuracy = -1; // of the last steps, smoothed, in percent
-    double begun = rfa_now();
+    training->round = rfa_now();
     bool validation_due = false, checkpoint_due = false;
     while (training->step < last) {
         rfa_step_record record = {0};
@@ -313,8 +316,8 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
             RFA_TRY(checkpoint(training));
         }
         validation_due = checkpoint_due = false;
-        training->longest = fmax(training->longest, rfa_now() - begun);
-        begun = rfa_now();
+        training->longest = fmax(training->longest, rfa_now() - training->round);
+        training->round = rfa_now();
         if (training->stop && training->step < config->train.steps) {
             return stop(training);
         }
