@@ -26,6 +26,17 @@ static rfa_status fail_at(const rfa_table *t, const char *what)
     return rfa_fail(RFA_ERR_IO, "%s:%lld: %s", t->path, (long long)t->line, what);
 }
 
+// The mark that some programs put before UTF-8. Whatever is wrong with the file shows again.
+static void skip_mark(rfa_table *t)
+{
+    char mark[3];
+    if (gzread(t->file, mark, 3) == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) {
+        t->place = 3;
+    } else {
+        gzrewind(t->file);
+    }
+}
+
 rfa_status rfa_table_open(rfa_table **out, const char *path, char separator, int most, bool rest)
 {
     RFA_ASSERT(most >= 1 && most <= RFA_TABLE_FIELDS);
@@ -45,6 +56,7 @@ rfa_status rfa_table_open(rfa_table **out, const char *path, char separator, int
                               errno ? strerror(errno) : "out of memory");
         } else {
             gzbuffer(t->file, BUFFER);
+            skip_mark(t);
         }
     }
     if (status != RFA_OK) {
@@ -201,12 +213,6 @@ rfa_status rfa_table_next(rfa_table *table, rfa_field *fields, int *count)
             fields[f].quoted ? rfa_unquote(fields[f].text, fields[f].size) : fields[f].size;
         fields[f].text[size] = 0;
         fields[f].length = size;
-    }
-    if (start == 0 && !fields[0].quoted && strncmp(fields[0].text, "\xef\xbb\xbf", 3) == 0) {
-        fields[0].text += 3; // the mark that some programs put before UTF-8
-        fields[0].place += 3;
-        fields[0].size -= 3;
-        fields[0].length -= 3;
     }
     return RFA_OK;
 }

@@ -79,6 +79,8 @@ static void tabs(void **state)
     expect("\xef\xbb\xbf"
            "1\tx\n",
            '\t', 2, false, "1|x/"); // byte order mark
+    expect("\xef\xbb\tx\n", '\t', 2, false, "\xef\xbb|x/");
+    expect("\xef\xbb\xbf", '\t', 2, false, "");
     expect("1,2\tx\ry\n", '\t', 3, false, "1,2|x\ry/");
     expect("", '\t', 2, false, "");
     expect("\n\n", '\t', 2, false, "");
@@ -87,6 +89,7 @@ static void tabs(void **state)
 static void commas(void **state)
 {
     (void)state;
+    expect("\xef\xbb\xbf\"a,b\",1\n", ',', 2, false, "a,b|1/");
     expect("1,one\n0,\"t,w\"\"o\"\n", ',', 2, false, "1|one/0|t,w\"o/");
     expect("\"a\nb\",1\r\n\"\",\"\"\r\n", ',', 2, false, "a\nb|1/|/");
     expect("\"a\",\"b\"", ',', 2, false, "a|b/");
