@@ -257,17 +257,15 @@ static void test_check(void **state)
     }
     static const char *const good[] = {
         "",
-        "model: {heads: 32}",
-        "attention: {causal: true}\nmodel: {pooling: mean}",
+        "model: {heads: 32}\nparallel: {segments: 1}",
+        "attention: {causal: true}\nmodel: {pooling: mean}\n"
+        "train: {window: 16, carry: stateful, batch: 350}", // each window has a sum of its own
         "attention: {pool: 4}",
         "attention: {kind: softmax, features: 12, pool: 1}", // keys of rfa only
         "attention: {kind: elu, pool: 1}",
         "attention: {rows: fastfood, pool: 1}",
         "attention: {causal: true, direction: both, gate: learned}", // the first token sees all
         "parallel: {sequence: 3, segments: 1024}\ntrain: {batch: 256}",
-        "parallel: {segments: 1}",
-        "attention: {causal: true}\nmodel: {pooling: last}\n" // each window is a sum of its own
-        "train: {window: 16, carry: stateful, batch: 350}",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         const rfa_config config = parsed(good[i]);
