@@ -1,6 +1,7 @@
 #include "cli/data_listops.h"
 #include "base/log.h"
 #include "cli/data_make.h"
+#include "tasks/listops_trees.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,12 @@ static const rfa_data_option options[] = {
     RFA_OPTION_OUT(rfa_data_listops, "data/listops.h5"),
     RFA_OPTION_FROM(rfa_data_listops,
                     "Import the released basic_train.tsv, basic_val.tsv and basic_test.tsv from "
-                    "DIR, or from listops-1000 below it, instead of generating"),
+                    "DIR, or from listops-1000 below it, instead of generating; or lines of label, "
+                    "tab and tree from train_NAME.tsv and test_NAME.tsv (spinn: d20s)"),
+    {"validation", 0, RFA_OPTION_WORD, offsetof(rfa_data_listops, validation), 0, 0, "WHAT",
+     "Of such trees: last10%, the last tenth of train, or another part up to last50% (last10%); "
+     "test: the test again",
+     1, false},
     {NULL, 0, RFA_OPTION_TITLE, 0, 0, 0, NULL, "Generator:", 2, false},
     {"train", 0, RFA_OPTION_INT64, COUNT(0), 1, MOST, "N", "Training examples (96000)", 2, true},
     {"val", 0, RFA_OPTION_INT64, COUNT(1), 1, MOST, "N", "Validation examples (2000)", 2, true},
@@ -84,6 +90,7 @@ static void print_summary(const rfa_data_listops *o, const rfa_data_summary *sum
 rfa_status rfa_data_listops_command(const rfa_comm *world, int argc, char **argv)
 {
     rfa_data_listops o = {.common.out = "data/listops.h5",
+                          .validation = "last10%",
                           .examples = {96000, 2000, 2000},
                           .tree = rfa_listops_defaults()};
     rfa_data_summary summary;
@@ -98,6 +105,11 @@ rfa_status rfa_data_listops_command(const rfa_comm *world, int argc, char **argv
     MPI_Bcast(&o, (int)sizeof o, MPI_BYTE, 0, world->comm);
     if (o.common.help) {
         return RFA_OK;
+    }
+    int trees = world->rank == 0 && o.common.from[0] && rfa_listops_trees_found(o.common.from);
+    MPI_Bcast(&trees, 1, MPI_INT, 0, world->comm);
+    if (trees) {
+        return rfa_data_listops_trees(world, &o);
     }
     if (o.common.from[0]) {
         RFA_TRY(rfa_data_listops_import(world, &o, &summary));

@@ -36,15 +36,20 @@ rfa_status rfa_data_create(rfa_dataset_writer **writer,
     return rfa_dataset_writer_create(writer, out, description, force);
 }
 
-rfa_status rfa_data_start(rfa_dataset_writer **writer, const rfa_data_listops *options)
+rfa_dataset_description rfa_data_listops_description(void)
 {
-    const rfa_dataset_description description = {
+    return (rfa_dataset_description){
         .task = "listops",
         .title = "ListOps of the Long Range Arena: the value of a nested prefix expression",
         .vocabulary = rfa_listops_symbols,
         .symbols = RFA_LISTOPS_VOCABULARY,
         .classes = RFA_LISTOPS_CLASSES,
     };
+}
+
+rfa_status rfa_data_start(rfa_dataset_writer **writer, const rfa_data_listops *options)
+{
+    const rfa_dataset_description description = rfa_data_listops_description();
     return rfa_data_create(writer, options->common.out, &description, options->common.force);
 }
 

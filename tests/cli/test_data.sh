@@ -162,7 +162,7 @@ run 2 data listops --help
 expect_code 0
 expect_out '^Usage: rfa data listops \[OPTION'
 expect_out 'mpirun -n 8 rfa data listops'
-for option in out force from train val test seed min-length max-length max-depth max-args p-op help; do
+for option in out force from validation train val test seed min-length max-length max-depth max-args p-op help; do
     expect_out "--$option"
 done
 [ "$(grep -c '^Usage' "$out")" = 1 ] || fail "the help is printed more than once"
@@ -199,3 +199,22 @@ else
     echo "not run: a full disk, since a small file system can't be mounted here"
     [ -z "${CI:-}" ] || exit 1
 fi
+
+# Trees with labels, as spinn has them: label first, no header; every label is checked.
+mkdir trees
+python - <<'PY'
+rows = ["3\t3", "9\t( ( ( [MAX 2 ) 9 ) ] )", "1\t( ( ( [MED 1 ) 2 ) ] )", "4\t( ( ( [MED 0 ) 9 ) ] )", "1\t[SM 5 6 ]"]
+for name, n in (("train", 40), ("test", 10)):
+    open(f"trees/{name}_d20s.tsv", "w").write("".join(rows[i % 5] + "\n" for i in range(n)))
+PY
+run 2 data listops --from trees --out trees.h5
+expect_code 0
+expect_out '^train 36 examples'
+expect_out '^val 4 examples'
+digest=$(value digest)
+run 0 data listops --from trees --out trees0.h5
+[ "$(value digest)" = "$digest" ] || fail "trees: other bytes on another number of ranks"
+sed -i '7s/^9/8/' trees/train_d20s.tsv
+run 0 data listops --from trees --out trees1.h5
+expect_code 3
+expect_line "trees/train_d20s.tsv:7: the label is 8, but the tree's value is 9"

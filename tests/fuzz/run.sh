@@ -3,8 +3,8 @@
 # runs each for a time, as many at once as there are cores. What is found stays in build/fuzz/found, and
 # what was learnt in build/fuzz/corpus, from which the next call goes on.
 #
-#   bash tests/fuzz/run.sh [SECONDS [TARGET...]]     3600 s each of all: config set tsv lines run
-#                                                    checkpoint dataset
+#   bash tests/fuzz/run.sh [SECONDS [TARGET...]]     3600 s each of all: config set tsv table png part
+#                                                    lines run checkpoint dataset
 #   TMPDIR=/dev/shm build/fuzz/fuzz_tsv FILE         one input again
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +21,7 @@ fi
 seconds=${1:-3600}
 [ $# = 0 ] || shift
 targets=("$@")
-[ $# -gt 0 ] || targets=(config set tsv lines run checkpoint dataset)
+[ $# -gt 0 ] || targets=(config set tsv table png part lines run checkpoint dataset)
 build=$top/build/fuzz
 cores=$(getconf _NPROCESSORS_ONLN) # nproc would follow OMP_NUM_THREADS
 mkdir -p "$top/build"
@@ -71,6 +71,17 @@ seeds()
         printf 'Source\tTarget\n[MAX 2 9 [MIN 4 7 ] 0 ]\t9\n( ( ( [SM 1 ) 2 ) ] )\t3\n' >"$to/two"
         printf 'Source\tTarget\r\n[MED 1 2 X\t1\r\n' >"$to/windows"
         ;;
+    table)
+        printf 'x0\tone\n1\t"two"\n' >"$to/tabs"
+        printf 'yReview,x,label\n"a ""b"",\n",1,0\nc,2,1\r\n' >"$to/commas"
+        ;;
+    png) # 2 x 2 grey pixels
+        base64 -d >"$to/grey" <<<'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNg+M/Q4AAABUIBwHA2NtYAAAAASUVORK5CYII='
+        ;;
+    part)
+        head -c 64 /dev/zero >"$to/zeros"
+        printf '\0\1\2\0%28s\2\0\0\0abcd' '' >"$to/one"
+        ;;
     lines)
         line='"loss":0.5,"learning_rate":0.001,"gradient_norm":null,"tokens_per_second":10,'
         line+='"exchange_wait":0,"seconds":1,"guards":0,"digest":"00000000000000ff","run":"0000000000000011"}'
@@ -106,7 +117,7 @@ fuzz()
         options=(-dict="$folder/$1.dict" -max_len=4096)
         ;;
     lines) options=(-max_len=4096) ;;
-    tsv) options=(-max_len=2048) ;;
+    tsv | table | png) options=(-max_len=2048) ;;
     dataset) options=(-max_len=512) leaks=0 ;; # MPI-IO leaks; the target counts our own memory
     *) options=(-max_len=512) ;;
     esac
