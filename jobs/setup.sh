@@ -34,6 +34,7 @@ tests|ps|procps|procps|procps
 some|libfuzzer|clang libclang-rt-14-dev|llvm+clang compiler-rt=runtime|llvm
 some|slurm|slurmctld slurmd munge|slurm munge|slurm
 some|ip|iproute2|iproute2|iproute2
+some|fashion-mnist|dataset-fashion-mnist|-|-
 '
 
 setup_find_python()
@@ -86,6 +87,7 @@ setup_has()
             fi
         ) >/dev/null
         ;;
+    fashion-mnist) [ -d /usr/share/datasets/fashion-mnist ] ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -254,6 +254,12 @@ static rfa_status inspect(rfa_dataset *d, const char *split)
         d->facts.bytes = (int64_t)info.st_size;
         status = check_root(&d->facts, file, d->path);
     }
+    if (status == RFA_OK && d->single && d->facts.documents > 1) {
+        status = rfa_fail(RFA_ERR_IO,
+                          "%s: a data set of pairs: each example has two documents, where one is "
+                          "wanted",
+                          d->path);
+    }
     if (status == RFA_OK && d->document >= d->facts.documents) {
         status = rfa_fail(RFA_ERR_IO, "%s: not a data set of pairs: it has one document an example",
                           d->path);
@@ -335,16 +341,13 @@ static rfa_status open_tokens(rfa_dataset *d)
     return RFA_OK;
 }
 
-rfa_status
-rfa_dataset_open(rfa_dataset **out, const rfa_comm *all, const char *path, const char *split)
+static rfa_status open_one(rfa_dataset **out,
+                           const rfa_comm *all,
+                           const char *path,
+                           const char *split,
+                           int document,
+                           bool single)
 {
-    return rfa_dataset_open_document(out, all, path, split, 0);
-}
-
-rfa_status rfa_dataset_open_document(
-    rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document)
-{
-    RFA_ASSERT(document == 0 || document == 1);
     *out = NULL;
     rfa_dataset *d = NULL;
     rfa_status status = rfa_alloc(&d, 1, sizeof *d, "data set");
@@ -353,7 +356,8 @@ rfa_status rfa_dataset_open_document(
                            .tokens = H5I_INVALID_HID,
                            .type = H5I_INVALID_HID,
                            .transfer = H5I_INVALID_HID,
-                           .document = document};
+                           .document = document,
+                           .single = single};
         const ptrdiff_t name_size = (ptrdiff_t)(strlen(split) + sizeof "/tokens2");
         status = rfa_alloc(&d->path, (ptrdiff_t)strlen(path) + 1, 1, "path");
         if (status == RFA_OK) {
@@ -386,6 +390,19 @@ rfa_status rfa_dataset_open_document(
     }
     *out = d;
     return RFA_OK;
+}
+
+rfa_status
+rfa_dataset_open(rfa_dataset **out, const rfa_comm *all, const char *path, const char *split)
+{
+    return open_one(out, all, path, split, 0, true);
+}
+
+rfa_status rfa_dataset_open_document(
+    rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document)
+{
+    RFA_ASSERT(document == 0 || document == 1);
+    return open_one(out, all, path, split, document, false);
 }
 
 void rfa_dataset_close(rfa_dataset **dataset)

@@ -28,8 +28,8 @@ typedef struct rfa_dataset rfa_dataset; // opaque: the open file, one split, its
 
 // Opens one split for collective reads on a duplicate of all (never on a Cartesian communicator).
 // Checks schema, types, ranks, complete flag, that offsets ascend from 0 to the size of tokens,
-// that every label is in [0, classes) and no example is empty: RFA_ERR_IO with file, dataset,
-// index. Agreed. Collective.
+// that every label is in [0, classes), that no example is empty, and that it has one document:
+// RFA_ERR_IO with file, dataset, index. Agreed. Collective.
 RFA_NODISCARD rfa_status rfa_dataset_open(rfa_dataset **out,
                                           const rfa_comm *all,
                                           const char *path,

@@ -26,6 +26,7 @@ struct rfa_dataset {
     rfa_dataset_facts facts;
     char *path, *name; // name of the dataset: "<split>/tokens"
     int document;      // 0 or 1
+    bool single;       // a data set of pairs is refused
     rfa_comm comm;     // own duplicate
     hid_t file, tokens, type, transfer;
     int id_bytes; // 1 or 2

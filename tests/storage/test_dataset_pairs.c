@@ -83,7 +83,10 @@ static rfa_status write_pairs(int documents)
 static void both_documents_are_read(void **state)
 {
     (void)state;
+    rfa_dataset *pair = NULL;
     check_ok(test_world.rank == 0 ? write_pairs(2) : RFA_OK);
+    check_status(rfa_dataset_open(&pair, &test_world, path, "train"), RFA_ERR_IO);
+    check(!pair && strstr(rfa_error_text(), "two documents, where one is wanted") != NULL);
     for (int d = 0; d < 2; d++) {
         rfa_dataset *data = NULL;
         check_ok(rfa_dataset_open_document(&data, &test_world, path, "train", d));
