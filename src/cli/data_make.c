@@ -28,6 +28,7 @@ static void remove_parts(const rfa_data_job *job)
     char folder[FOLDER], path[FOLDER + 256];
     folder_of(folder, job);
     DIR *list = opendir(folder);
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *e; list && (e = readdir(list));) {
         if (strncmp(e->d_name, "part-", 5) == 0) {
             snprintf(path, sizeof path, "%s/%s", folder, e->d_name);

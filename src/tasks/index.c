@@ -155,6 +155,7 @@ search(char *out, size_t size, int *found, const char *folder, const char *name,
         return RFA_OK; // others may do
     }
     rfa_status status = RFA_OK;
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *entry; status == RFA_OK && (entry = readdir(list));) {
         if (entry->d_name[0] != '.' &&
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path &&

@@ -15,6 +15,7 @@ static bool find(char train[PATH_SIZE], char test[PATH_SIZE], const char *root)
     char best[256] = "";
     bool found = false;
     DIR *list = opendir(root);
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *e; list && (e = readdir(list));) {
         const char *name = e->d_name;
         if (strncmp(name, "train", 5) != 0 || strlen(name) < 9 ||

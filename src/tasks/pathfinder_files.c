@@ -32,6 +32,7 @@ static rfa_status list_numbers(int64_t **numbers, int *count, const char *folder
         return rfa_fail(RFA_ERR_IO, "%s: can't be opened: %s", path, strerror(errno));
     }
     rfa_status status = rfa_alloc(numbers, FILES, sizeof **numbers, "files of metadata");
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *e; status == RFA_OK && (e = readdir(list));) {
         const size_t digits = strspn(e->d_name, "0123456789");
         if (digits == 0 || digits > 9 || strcmp(e->d_name + digits, ".npy") != 0) {

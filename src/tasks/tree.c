@@ -38,6 +38,7 @@ list_classes(rfa_classes *classes, const char *root, const char *split, const ch
     RFA_TRY(join(path, root, split, NULL));
     RFA_TRY(open_folder(&list, path));
     rfa_status status = RFA_OK;
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *e; status == RFA_OK && (e = readdir(list));) {
         if (e->d_name[0] == '.' || (ignore && strcmp(e->d_name, ignore) == 0)) {
             continue;
@@ -125,6 +126,7 @@ static rfa_status list_files(rfa_index *index,
     const int64_t before = index->count;
     RFA_TRY(open_folder(&list, folder));
     rfa_status status = RFA_OK;
+    // cppcheck-suppress readdirCalled
     for (const struct dirent *e; status == RFA_OK && (e = readdir(list));) {
         if (e->d_name[0] == '.') {
             continue;

@@ -22,7 +22,7 @@ static void load_all(const rfa_index *index)
 {
     rfa_bytes bytes = {0};
     unsigned char buffer[2 * MOST + 2];
-    uint16_t ids[MOST];
+    uint16_t ids[MOST] = {0};
     for (int64_t i = 0; i < index->count; i++) {
         const rfa_entry *e = &index->entries[i];
         rfa_example example = {.ids = {ids}};
