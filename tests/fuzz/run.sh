@@ -107,7 +107,7 @@ seeds()
 # fuzz TARGET: one line, and 1 when something was found.
 fuzz()
 {
-    local log=$build/$1.log found=$build/found/$1 code=0 options=() leaks=1 units
+    local log=$build/$1.log found=$build/found/$1 code=0 options=() leaks=1 units time=$seconds
     mkdir -p "$found" "$folder/$1"
     seeds "$1"
     case $1 in
@@ -117,11 +117,15 @@ fuzz()
         options=(-dict="$folder/$1.dict" -max_len=4096)
         ;;
     lines) options=(-max_len=4096) ;;
-    tsv | table | png) options=(-max_len=2048) ;;
+    tsv) options=(-max_len=2048) ;;
+    table | png | part) # small readers
+        options=(-max_len=2048)
+        time=$(((seconds + 3) / 4))
+        ;;
     dataset) options=(-max_len=512) leaks=0 ;; # MPI-IO leaks; the target counts our own memory
     *) options=(-max_len=512) ;;
     esac
-    TMPDIR=$folder/$1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks "$build/fuzz_$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 \
+    TMPDIR=$folder/$1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks "$build/fuzz_$1" -max_total_time="$time" -timeout=60 -rss_limit_mb=4096 \
         -close_fd_mask=2 -print_final_stats=1 -artifact_prefix="$found/" "${options[@]}" \
         "$build/corpus/$1" "$found" >"$log" 2>&1 || code=$?
     units=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
