@@ -139,13 +139,12 @@ static rfa_status explain(const rfa_data_parser *parser, int argc, char **argv, 
 
 bool rfa_data_given(const rfa_data_parser *parser, const rfa_data_common *options, const char *name)
 {
-    for (int i = 0; i < parser->count; i++) {
-        if (parser->options[i].name && strcmp(parser->options[i].name, name) == 0) {
-            return options->given >> i & 1;
-        }
+    int i = 0;
+    while (!parser->options[i].name || strcmp(parser->options[i].name, name) != 0) {
+        i++;
+        RFA_ASSERT(i < parser->count);
     }
-    RFA_ASSERT(!"an option of this name");
-    return false;
+    return options->given >> i & 1;
 }
 
 rfa_status

@@ -134,10 +134,8 @@ static void wide_line(unsigned char *canvas, int side, int centre, int dy, int d
             }
         }
         // Places on the canvas are positive, so halves go up on the left and down on the right.
-        for (int c = round_half_out(left + centre); left <= right; c++) {
-            if (c > round_half_in(right + centre)) {
-                break;
-            }
+        const int end = left <= right ? round_half_in(right + centre) : -1;
+        for (int c = left <= right ? round_half_out(left + centre) : 0; c <= end; c++) {
             set(canvas, side, row + centre, c);
         }
     }
