@@ -16,6 +16,7 @@ typedef struct {
     rfa_exchange *exchange;
     rfa_exchange_kind kind;
     rfa_exchange_rows rows;
+    bool started;  // by non-blocking calls, with nothing to compute meanwhile
     ptrdiff_t own; // segments of this rank
     int first;     // its first one
     int segments;
@@ -25,6 +26,8 @@ typedef struct {
 
 static const char *const algorithms[] = {"auto", "exscan", "transposed"};
 static const char *const kinds[] = {"prefix", "suffix", "total"};
+static const char *const ways[] = {"sums", "started", "elements"}; // started: sums too
+enum { SUMS, STARTED, ELEMENTS, WAYS };
 
 // Number i of a segment's row: of sums any, of elements a scale and a decay before the others; none
 // decays in a total.
@@ -47,7 +50,13 @@ static rfa_status run(void *context, rfa_lap *laps)
     exchange_case *c = context;
     memcpy(c->leaves, c->template, (size_t)(c->own * c->rows.size) * sizeof *c->leaves);
     const rfa_lap start = rfa_lap_start();
-    const rfa_status status = rfa_exchange_rows_run(c->exchange, c->kind, c->leaves, c->rows);
+    rfa_status status = RFA_OK;
+    if (c->started) {
+        status = rfa_exchange_rows_start(c->exchange, c->kind, c->leaves, c->rows);
+        rfa_exchange_finish(c->exchange);
+    } else {
+        status = rfa_exchange_rows_run(c->exchange, c->kind, c->leaves, c->rows);
+    }
     rfa_lap_add(&laps[0], start);
     return status;
 }
@@ -130,7 +139,7 @@ static rfa_status create(exchange_case *c)
 static rfa_status measure_state(rfa_bench *bench,
                                 rfa_exchange_algorithm algorithm,
                                 rfa_exchange_kind kind,
-                                bool scaled,
+                                int way,
                                 ptrdiff_t state)
 {
     const rfa_comm *world = bench->world;
@@ -138,7 +147,8 @@ static rfa_status measure_state(rfa_bench *bench,
     const ptrdiff_t size = state * (ptrdiff_t)bench->config->bench.examples;
     exchange_case c = {
         .kind = kind,
-        .rows = {.size = size, .stride = size, .unit = scaled ? state : 1},
+        .rows = {.size = size, .stride = size, .unit = way == ELEMENTS ? state : 1},
+        .started = way == STARTED,
         .first = rfa_part_begin(G, world->size, world->rank),
         .segments = G,
     };
@@ -146,8 +156,7 @@ static rfa_status measure_state(rfa_bench *bench,
     rfa_lap lap = {0};
     double error = 0, tolerance = 0;
     c.own = rfa_part_begin(G, world->size, world->rank + 1) - c.first;
-    snprintf(variant, sizeof variant, "%s+%s+%s", algorithms[algorithm], kinds[kind],
-             scaled ? "elements" : "sums");
+    snprintf(variant, sizeof variant, "%s+%s+%s", algorithms[algorithm], kinds[kind], ways[way]);
     rfa_bench_result result = rfa_bench_result_of(bench, "exchange", variant, 0);
     rfa_bench_parameter_add(&result, "numbers", state);
     rfa_bench_parameter_add(&result, "B", bench->config->bench.examples);
@@ -192,10 +201,10 @@ rfa_status rfa_bench_exchange(rfa_bench *bench)
                               RFA_ELEMENT_HEADER + 1, 1 << 30));
     for (int i = 0; i < count; i++) {
         for (int kind = RFA_PREFIX; kind <= RFA_TOTAL; kind++) {
-            for (int scaled = 0; scaled < 2; scaled++) {
+            for (int way = 0; way < WAYS; way++) {
                 for (int a = RFA_EXCHANGE_EXSCAN; a <= RFA_EXCHANGE_TRANSPOSED; a++) {
                     RFA_TRY(measure_state(bench, (rfa_exchange_algorithm)a, (rfa_exchange_kind)kind,
-                                          scaled, states[i]));
+                                          way, states[i]));
                 }
             }
         }

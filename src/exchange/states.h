@@ -24,8 +24,10 @@
 //   transposed, started              0.99 | 1.01 | 1.03 | 1.00  1.08 | 0.86 | 0.93 | 1.04
 //   totals by MPI_Allreduce          0.67 | 0.76 | 0.85 | 0.74  1.42 | 1.14 | 1.09 | 1.44
 //   by MPI_Iallreduce, not taken     1.00 | 1.02 | 1.44 | 1.07  1.39 | 1.44 | 1.16 | 1.81
-// exscan moves less (its bytes are half), but in P - 1 hops one after another. Loads from a shared
-// window (copy in, barrier, fold of the peers' rows, barrier), without local sums:
+// (mpirun -n 2 rfa bench exchange --set bench.states=1024,32768,524288,8388608). exscan moves less
+// (its bytes are half), but in P - 1 hops one after another. A prototype that loads from a window
+// of MPI_Win_allocate_shared (copy in, barrier, fold of the peers' rows, barrier), without local
+// sums:
 //   exscan, blocking                 0.37 | 0.83 | 0.36 | 0.40  0.98 | 0.71 | 1.24 | 1.47
 //   window, each its own prefix      0.18 | 0.62 | 0.45 | 0.74  0.78 | 0.61 | 1.03 | 1.04
 //   window, slices, both ways        0.20 | 0.91 | 0.77 | 0.93  1.09 | 0.49 | 1.00 | 0.89
