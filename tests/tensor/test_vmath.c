@@ -183,6 +183,45 @@ static void test_exp_sum(void **state)
     check(isnan(rfa_vexp_sum(y, x, 0, 20)));
 }
 
+// Whole rows and factors give the bits of one array after another, large arguments as well.
+static void test_rows_and_factors(void **state)
+{
+    (void)state;
+    enum { ROWS = 5, MOST = 40, LD = 2 * MOST + 3 };
+    rfa_real x[ROWS * MOST], s[ROWS * LD], *c = s + MOST, want_s[MOST], want_c[MOST], y[MOST];
+    const rfa_real factor[ROWS] = {1, (rfa_real)0.3, 0, -7, (rfa_real)1e-3};
+    const rfa_real shift = (rfa_real)0.7;
+    for (ptrdiff_t n = 1; n <= MOST; n++) {
+        test_fill(x, ROWS * n, (uint32_t)n, 20);
+        x[n / 2] = (rfa_real)3e7;
+        x[(ROWS - 1) * n] = (rfa_real)-3e7;
+        for (ptrdiff_t i = 0; i < ROWS * LD; i++) {
+            s[i] = 77;
+        }
+        rfa_vsin_cos_rows(s, c, LD, x, factor, ROWS, n);
+        for (ptrdiff_t t = 0; t < ROWS; t++) {
+            rfa_vsin_cos(want_s, want_c, x + t * n, n);
+            for (ptrdiff_t i = 0; i < n; i++) {
+                want_s[i] *= factor[t];
+                want_c[i] *= factor[t];
+            }
+            check(same_bits(s + t * LD, want_s, n) && same_bits(c + t * LD, want_c, n));
+            check(n == MOST || s[t * LD + n] == 77); // and nothing beside them
+            check(s[t * LD + MOST + n] == 77);
+
+            for (ptrdiff_t i = 0; i < n; i++) {
+                want_s[i] = x[t * n + i] - shift;
+            }
+            rfa_vexp(want_s, want_s, n);
+            for (ptrdiff_t i = 0; i < n; i++) {
+                want_s[i] *= factor[t];
+            }
+            rfa_vexp_scaled(y, x + t * n, shift, factor[t], n);
+            check(same_bits(y, want_s, n));
+        }
+    }
+}
+
 static void test_max(void **state)
 {
     (void)state;
@@ -209,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_sin_cos_are_accurate),
         cmocka_unit_test(test_bits_do_not_depend_on_place),
         cmocka_unit_test(test_exp_sum),
+        cmocka_unit_test(test_rows_and_factors),
         cmocka_unit_test(test_max),
     };
     return test_main(tests);
