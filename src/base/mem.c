@@ -27,16 +27,20 @@ bool rfa_mem_is_plan(void)
     return planning;
 }
 
+static void *map(size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+}
+
 // Zeroed.
 static char *get(const head *own)
 {
-    if (own->mapped) {
-        void *block = mmap(NULL, own->bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        return block == MAP_FAILED ? NULL : block;
+    char *block = own->mapped ? map(own->bytes) : aligned_alloc(RFA_ALIGN, own->bytes);
+    if (block == MAP_FAILED) {
+        return NULL;
     }
-    char *block = aligned_alloc(RFA_ALIGN, own->bytes);
-    if (block) {
+    if (block && !own->mapped) {
         memset(block, 0, own->bytes);
     }
     return block;
