@@ -106,21 +106,21 @@ static rfa_status measure(split *s, const char *path)
 // Tokens of a split on a line, those of second documents on another.
 static rfa_status show_split(const split *s, const char *path)
 {
-    static const char *const what[] = {"tokens", "tokens in first documents",
-                                       "in second documents"};
     for (int d = 0; d < s->documents; d++) {
         split one = *s;
         if (d > 0) {
             one = (split){.name = s->name, .document = d};
             RFA_TRY(measure(&one, path));
         }
+        const char *what = s->documents < 2 ? "tokens"
+                           : d == 0         ? "tokens in first documents"
+                                            : "in second documents";
         if (d == 0) {
             printf("%-12s %" PRId64 " examples of", s->name, s->examples);
         } else {
             printf("%-12s", "");
         }
-        printf(" %td to %td %s, %.1f on average\n", one.shortest, one.longest,
-               what[s->documents > 1 ? 1 + d : 0],
+        printf(" %td to %td %s, %.1f on average\n", one.shortest, one.longest, what,
                (double)one.tokens / (double)(one.examples > 0 ? one.examples : 1));
     }
     return RFA_OK;

@@ -153,7 +153,7 @@ static rfa_status make_parts(worker *w, const rfa_data_plan *plan)
                      (long long)plan->total, 100.0 * (double)done / (double)plan->total, rate,
                      rfa_duration(left, (double)(plan->total - done) / rate));
     }
-    MPI_Allreduce(MPI_IN_PLACE, w->tokens, RFA_SPLITS * RFA_DOCUMENTS, MPI_INT64_T, MPI_SUM,
+    MPI_Allreduce(MPI_IN_PLACE, &w->tokens[0][0], RFA_SPLITS * RFA_DOCUMENTS, MPI_INT64_T, MPI_SUM,
                   plan->world->comm);
     MPI_Allreduce(MPI_IN_PLACE, &w->taken, 1, MPI_INT64_T, MPI_SUM, plan->world->comm);
     if (w->taken > 0) {
@@ -267,14 +267,17 @@ rfa_fingerprint rfa_data_recipe(const rfa_index *index, const char *format, ...)
 
 rfa_status rfa_data_validation(int *percent, const char *word)
 {
-    int read = 0;
     if (strcmp(word, "test") == 0) {
         *percent = 0;
         return RFA_OK;
     }
-    if (sscanf(word, "last%d%%%n", percent, &read) == 1 && read > 0 && word[read] == 0 &&
-        *percent >= 1 && *percent <= 50) {
-        return RFA_OK;
+    if (strncmp(word, "last", 4) == 0 && word[4] >= '1' && word[4] <= '9') {
+        char *end;
+        const long number = strtol(word + 4, &end, 10);
+        if (strcmp(end, "%") == 0 && number <= 50) {
+            *percent = (int)number;
+            return RFA_OK;
+        }
     }
     return rfa_fail(RFA_ERR_USAGE, "--validation '%s': last1%% to last50%%, or test", word);
 }

@@ -81,7 +81,7 @@ rfa_status rfa_bytes_read_some(
         read_piece(bytes, (char *)out + *size, most - *size, &got, &why);
         if (got < 0) {
             const rfa_status status = rfa_fail(RFA_ERR_IO, "%s: can't be read at byte %lld: %s",
-                                               path, (long long)(place + *size), why);
+                                               path, (long long)bytes->at, why);
             rfa_bytes_close(bytes);
             return status;
         }
@@ -99,7 +99,8 @@ rfa_bytes_read(rfa_bytes *bytes, const char *path, int64_t place, void *out, int
 {
     int64_t got = 0;
     RFA_TRY(rfa_bytes_read_some(bytes, path, place, out, size, &got));
-    return got == size ? RFA_OK
-                       : rfa_fail(RFA_ERR_IO, "%s: ends at byte %lld, %lld short", path,
-                                  (long long)(place + got), (long long)(size - got));
+    const int64_t end = place + got, lacking = size - got;
+    return lacking == 0 ? RFA_OK
+                        : rfa_fail(RFA_ERR_IO, "%s: ends at byte %lld, %lld short", path,
+                                   (long long)end, (long long)lacking);
 }
