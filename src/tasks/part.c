@@ -99,7 +99,7 @@ rfa_status rfa_part_add(rfa_part *part, const rfa_example *example)
 static void fill_head(unsigned char head[HEAD], const rfa_part *p)
 {
     unsigned char *at = head + 11;
-    memcpy(head, magic, 11);
+    memcpy(head, magic, sizeof magic - 1);
     put(&at, p->key.recipe.high, 8);
     put(&at, p->key.recipe.low, 8);
     put(&at, (uint32_t)p->key.split, 4);
