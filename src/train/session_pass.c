@@ -134,7 +134,7 @@ void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogi
     const bool counts = session->grid.sequence.rank == 0; // the others hold the same logits
     for (int e = 0; e < batch->examples; e++) {
         const rfa_real *logits = rfa_classifier_logits(session->model) + e * classes;
-        if (rfa_classifier_is_stateful(session->model) && batch->present[e] == 0) {
+        if (dlogits && rfa_classifier_is_stateful(session->model) && batch->present[e] == 0) {
             memset(dlogits + e * classes, 0, (size_t)classes * sizeof *dlogits);
             continue; // the example has ended
         }

@@ -258,8 +258,8 @@ static void test_check(void **state)
     static const char *const good[] = {
         "",
         "model: {heads: 32}\nparallel: {segments: 1}",
-        "attention: {causal: true}\nmodel: {pooling: mean}\n"
-        "train: {window: 16, carry: stateful, batch: 350}", // each window has a sum of its own
+        ("attention: {causal: true}\nmodel: {pooling: mean}\n"
+         "train: {window: 16, carry: stateful, batch: 350}"), // each window has a sum of its own
         "attention: {pool: 4}",
         "attention: {kind: softmax, features: 12, pool: 1}", // keys of rfa only
         "attention: {kind: elu, pool: 1}",
