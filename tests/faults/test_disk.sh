@@ -241,6 +241,7 @@ other_ranks()
 # Every fault point of the sources: point, exit code, and what is said with a fault on rank R. Those that
 # begin with "rank 0" are on that rank alone, and must not strike elsewhere.
 points='
+data.part         3  rank R: injected fault at data.part
 dataset.open      3  rank R: injected fault at dataset.open
 dataset.read      3  rank R: injected fault at dataset.read
 exchange.memory   4  rank R: injected fault at exchange.memory
@@ -264,6 +265,14 @@ strike()
     case $1 in
     doctor.hang) RFA_FAULT=$1@$2 run 3 doctor . --seconds 3 ;;
     doctor.*) RFA_FAULT=$1@$2 run 3 doctor . ;;
+    data.*) # more than one part a rank
+        mkdir -p texts
+        for ((i = 0; i < 5000; i++)); do
+            printf '%d\ttext %d\n' $((i % 2)) $i
+        done >texts/train.tsv
+        head -n 20 texts/train.tsv >texts/test.tsv
+        RFA_FAULT=$1@$2 run 3 data text --from texts --out texts.h5
+        ;;
     halo.*) RFA_FAULT=$1@$2 run 3 train quick.yaml --out eva.h5 --overwrite --set attention.kind=eva ;;
     *) RFA_FAULT=$1@$2 run 3 train quick.yaml --out part.h5 --resume --set train.check_every=1 ;;
     esac
