@@ -11,7 +11,7 @@ void rfa_byte_ids(uint16_t *ids, const unsigned char *bytes, ptrdiff_t n)
     }
 }
 
-enum { SYMBOL_SIZE = 8 };
+enum { SYMBOL_SIZE = 12 };
 
 const char *const *rfa_byte_symbols(void)
 {

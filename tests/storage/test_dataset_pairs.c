@@ -35,7 +35,7 @@ static int id_of(int i, int d, ptrdiff_t t)
 // 6 examples of the highest ids that 8 bits can hold. Local.
 static rfa_status write_pairs(int documents)
 {
-    static char text[257][8];
+    static char text[257][16];
     static const char *symbols[257];
     for (int i = 0; i < 257; i++) {
         snprintf(text[i], sizeof text[i], "s%d", i);
