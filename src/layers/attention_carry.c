@@ -30,23 +30,48 @@ static bool leaves(const rfa_plan *plan, bool backward)
     return backward ? plan->follows && !plan->cut : plan->is_followed;
 }
 
+// What both halves of a crossing need.
+typedef struct {
+    border in, out;
+    bool comes_in, goes_out; // here: something enters at, or leaves from, a segment of this rank
+    ptrdiff_t size, state;
+    double *carry, *aside;
+} crossing;
+
+static crossing crossing_of(const rfa_attention *attention,
+                            const rfa_attention_saved *saved,
+                            const rfa_plan *plan,
+                            bool backward)
+{
+    const border in = border_of(attention, plan, backward);
+    const border out = border_of(attention, plan, !backward);
+    const int rank = attention->sequence->rank;
+    const rfa_linear_scratch *scratch = attention->scratch;
+    return (crossing){
+        .in = in,
+        .out = out,
+        .comes_in = enters(plan, backward) && rank == in.rank,
+        .goes_out = leaves(plan, backward) && rank == out.rank,
+        .size = rfa_linear_row_size(attention, plan),
+        .state = rfa_linear_state_numbers(&attention->options),
+        .carry = rfa_linear_own(saved)->carry,
+        .aside = scratch->aside,
+    };
+}
+
 void rfa_linear_carry_in(const rfa_attention *attention,
                          const rfa_attention_saved *saved,
                          const rfa_plan *plan,
                          double *states,
                          bool backward)
 {
-    const border in = border_of(attention, plan, backward);
-    const border out = border_of(attention, plan, !backward);
-    const ptrdiff_t size = rfa_linear_row_size(attention, plan);
-    const ptrdiff_t state = rfa_linear_state_numbers(&attention->options);
-    const rfa_linear_scratch *scratch = attention->scratch;
-    if (leaves(plan, backward) && attention->sequence->rank == out.rank) {
-        memcpy(scratch->aside, states + out.row, (size_t)size * sizeof *states);
+    const crossing c = crossing_of(attention, saved, plan, backward);
+    if (c.goes_out) {
+        memcpy(c.aside, states + c.out.row, (size_t)c.size * sizeof *states);
     }
-    if (enters(plan, backward) && attention->sequence->rank == in.rank) {
-        rfa_element_combine(states + in.row, rfa_linear_own(saved)->carry, states + in.row,
-                            size / state, state);
+    if (c.comes_in) {
+        double *first = states + c.in.row;
+        rfa_element_combine(first, c.carry, first, c.size / c.state, c.state);
     }
 }
 
@@ -56,21 +81,15 @@ void rfa_linear_carry_out(rfa_attention *attention,
                           double *states,
                           bool backward)
 {
-    const border in = border_of(attention, plan, backward);
-    const border out = border_of(attention, plan, !backward);
-    const ptrdiff_t size = rfa_linear_row_size(attention, plan);
-    const ptrdiff_t state = rfa_linear_state_numbers(&attention->options);
-    const rfa_linear_scratch *scratch = attention->scratch;
-    double *carry = rfa_linear_own(saved)->carry;
-    if (enters(plan, backward) && attention->sequence->rank == in.rank) {
-        memcpy(states + in.row, carry, (size_t)size * sizeof *states);
+    const crossing c = crossing_of(attention, saved, plan, backward);
+    if (c.comes_in) {
+        memcpy(states + c.in.row, c.carry, (size_t)c.size * sizeof *states);
     }
-    if (!leaves(plan, backward)) {
-        return;
+    if (c.goes_out) {
+        rfa_element_combine(c.aside, states + c.out.row, c.aside, c.size / c.state, c.state);
     }
-    if (attention->sequence->rank == out.rank) {
-        rfa_element_combine(scratch->aside, states + out.row, scratch->aside, size / state, state);
+    if (leaves(plan, backward)) {
+        rfa_hand_over(c.carry, c.aside, c.size, c.out.rank, c.in.rank, attention->sequence,
+                      &attention->gather_cost);
     }
-    rfa_hand_over(carry, scratch->aside, size, out.rank, in.rank, attention->sequence,
-                  &attention->gather_cost);
 }
