@@ -38,6 +38,13 @@ typedef enum { RFA_POSITIONS_LEARNED, RFA_POSITIONS_SINUSOIDAL, RFA_POSITIONS_NO
 typedef enum { RFA_POOLING_MEAN, RFA_POOLING_FIRST, RFA_POOLING_LAST } rfa_pooling;
 typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH, RFA_CARRY_STATEFUL } rfa_carry; // between windows
 
+typedef enum {
+    RFA_SCHEDULE_LINEAR,
+    RFA_SCHEDULE_RSQRT,
+    RFA_SCHEDULE_COSINE,
+    RFA_SCHEDULE_ONE_CYCLE
+} rfa_schedule_kind;
+
 // How a parameter tensor begins.
 typedef enum {
     RFA_INIT_CONSTANT, // value

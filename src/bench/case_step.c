@@ -174,10 +174,11 @@ static rfa_status run(void *context, rfa_lap *laps)
     start = rfa_lap_start();
     MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, all->comm);
     RFA_TRY(rfa_classifier_gradients(t->model, t->gradient, all));
-    const double rate = rfa_linear_schedule(t->config->train.rate, t->step, t->config->train.warmup,
-                                            t->config->train.steps);
+    const rfa_schedule schedule = rfa_session_schedule(t->config);
+    const rfa_scheduled at = rfa_schedule_at(&schedule, t->step);
+    t->optimiser.options.beta1 = at.beta1;
     const double norm = rfa_adamw_step(&t->optimiser, rfa_classifier_values(t->model), t->gradient,
-                                       rfa_classifier_table(t->model), t->step, rate);
+                                       rfa_classifier_table(t->model), t->step, at.rate);
     rfa_lap_add(&laps[UPDATE], start);
     return isfinite(loss) && isfinite(norm)
                ? RFA_OK

@@ -22,9 +22,8 @@ static const char *const help[] = {
     "  --resume         continues from the last checkpoint, with the same digests as without a "
     "stop",
     "  --overwrite      replaces an existing run",
-    "  --dry-run        prints the memory that each rank will need, and refuses what can't fit; "
-    "trains",
-    "                   nothing, writes nothing",
+    "  --dry-run        prints the schedule and the memory that each rank will need, and refuses",
+    "                   what can't fit; trains nothing, writes nothing",
     "  --profile        prints at the end where the time of the steps went, and records it",
     "  --help-config    prints every key with type, range, default and meaning",
     "",

@@ -212,6 +212,14 @@ static rfa_status check_parallel(const rfa_config *c)
     return RFA_OK;
 }
 
+static rfa_status check_schedule(const rfa_config *c)
+{
+    if (c->train.cycle_beta1 && c->train.schedule != RFA_SCHEDULE_ONE_CYCLE) {
+        return rfa_fail(RFA_ERR_USAGE, "train.cycle_beta1 needs train.schedule: one_cycle");
+    }
+    return RFA_OK;
+}
+
 rfa_status rfa_config_check(const rfa_config *config)
 {
     RFA_TRY(check_model(config));
@@ -219,6 +227,7 @@ rfa_status rfa_config_check(const rfa_config *config)
     RFA_TRY(check_maps(config));
     RFA_TRY(check_landmarks(config));
     RFA_TRY(check_parallel(config));
+    RFA_TRY(check_schedule(config));
     return check_window(config);
 }
 

@@ -57,7 +57,9 @@ typedef struct {
         int carry;       // rfa_carry
         bool recompute;
         double rate;    // peak learning rate
-        int64_t warmup; // steps of linear rise, then linear decay to 0 at steps
+        int64_t warmup; // steps of linear rise
+        int schedule;   // rfa_schedule_kind
+        bool cycle_beta1;
         double weight_decay, beta1, beta2, epsilon;
         double clip;                               // global L2 norm; 0: off
         int64_t evaluate_every, evaluate_examples; // 0 examples: the whole validation split
@@ -82,8 +84,9 @@ void rfa_config_defaults(rfa_config *config);
 // doubled keys, wrong types (4x, 2.9 for an integer), values out of range, broken YAML. Local.
 RFA_NODISCARD rfa_status rfa_config_parse(rfa_config *config, const char *text, const char *name);
 
-// Reads and parses a file. RFA_ERR_IO when it can't be read, RFA_ERR_USAGE when it has no bytes.
-// Local.
+// Reads and parses a file, whose first line may be "include: OTHER.yaml", a path from its own
+// folder: keys of the including file replace those of the included one. RFA_ERR_IO when it can't be
+// read, RFA_ERR_USAGE when it has no bytes. Local.
 RFA_NODISCARD rfa_status rfa_config_load(rfa_config *config, const char *path);
 
 // Applies "key=value" (--set). Same errors, with "--set key=value" as the place. Local.

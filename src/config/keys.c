@@ -28,6 +28,7 @@ static const char *const proposal_weights[] = {"balance", "specific", "biased", 
 static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
 static const char *const poolings[] = {"mean", "first", "last", NULL};
 static const char *const carries[] = {"exact", "detach", "stateful", NULL};
+static const char *const schedules[] = {"linear", "rsqrt", "cosine", "one_cycle", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
 
 #define MANY 1e9                 // steps, examples: more than any run has
@@ -184,7 +185,16 @@ const rfa_key rfa_keys[] = {
              "memory, about 4/3 of the time, the same bits. Linear kinds exchange nothing anew."},
     {KEY(train, rate), .max = 1, .number = 1e-3, .unit = "", .help = "Peak learning rate."},
     {KEY(train, warmup), .max = MANY, .number = 1000, .unit = "steps",
-     .help = "Linear rise to the peak; then linear fall to 0 at the last step."},
+     .help = "Linear rise to the peak."},
+    {KEY(train, schedule), .number = RFA_SCHEDULE_LINEAR, .choices = schedules, .unit = "",
+     .help = "What follows: linear, a straight fall to 0; rsqrt, peak (warmup / step)^(1/2); "
+             "cosine, half a wave over all steps; one_cycle, from rate / 25 in a straight line up "
+             "to the peak and down to rate / 250000 (Smith and Topin 2019). rsqrt and cosine are "
+             "those of the Long Range Arena's code (Tay et al. 2021), where rate is base / "
+             "warmup^(1/2) for rsqrt."},
+    {KEY(train, cycle_beta1), .number = 0, .unit = "",
+     .help = "With one_cycle: beta1 goes from .95 to .85 at the peak and back, as in PyTorch by "
+             "default."},
     {KEY(train, weight_decay), .max = 1, .number = 0, .unit = "",
      .help = "Decoupled, times the learning rate (AdamW, Loshchilov and Hutter 2019)."},
     {KEY(train, beta1), .max = 0.9999, .number = 0.9, .unit = "",

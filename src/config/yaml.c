@@ -1,4 +1,4 @@
-// Two levels of YAML: sections, and in each "key: scalar".
+// Two levels of YAML: sections, and in each "key: scalar"; before them "include: FILE".
 #include "config/keys.h"
 
 #include "base/mem.h"
@@ -8,7 +8,10 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { TEXT_MOST = 32768 }; // bytes of a file; the help, with every key, has some 5 000
+enum {
+    TEXT_MOST = 32768, // bytes of a file; the help, with every key, has some 5 000
+    DEPTH_MOST = 4,    // files that include each other
+};
 
 typedef struct {
     const char *name, *text;
@@ -17,7 +20,10 @@ typedef struct {
     yaml_node_item_t last; // node read last: libyaml numbers nodes in reading order
     size_t line;           // and its line
     rfa_config config;     // becomes the caller's only when all is well
+    int depth;             // of includes, from 0; -1: a text without a folder includes nothing
 } reader;
+
+static rfa_status load(rfa_config *config, const char *path, int depth);
 
 static size_t line_of(const yaml_node_t *node)
 {
@@ -187,6 +193,32 @@ static rfa_status read_section(reader *r, const char *section, yaml_node_item_t 
     return RFA_OK;
 }
 
+// "include: FILE": what FILE says, from the including file's folder on, holds until the keys below.
+static rfa_status read_include(reader *r, yaml_node_item_t item)
+{
+    const yaml_node_t *node = NULL;
+    char path[RFA_CONFIG_TEXT];
+    const char *slash = strrchr(r->name, '/');
+    RFA_TRY(next_node(&node, r, item));
+    if (node->type != YAML_SCALAR_NODE || is_null(node)) {
+        return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include takes the path of one file", r->name,
+                        r->line);
+    }
+    if (r->depth < 0 || r->depth == DEPTH_MOST) {
+        return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include %s", r->name, r->line,
+                        r->depth < 0 ? "works in files only" : "goes in circles, or too deep");
+    }
+    const char *file = (const char *)node->data.scalar.value;
+    const int folder = slash && file[0] != '/' ? (int)(slash - r->name) + 1 : 0;
+    if (strlen(file) != node->data.scalar.length ||
+        snprintf(path, sizeof path, "%.*s%s", folder, r->name, file) >= (int)sizeof path) {
+        return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include: no path", r->name, r->line);
+    }
+    const rfa_status status = load(&r->config, path, r->depth + 1);
+    return status == RFA_ERR_IO ? rfa_fail_within(status, "%.300s:%zu: include", r->name, r->line)
+                                : status;
+}
+
 static rfa_status read_root(reader *r)
 {
     const yaml_node_t *root = NULL;
@@ -206,6 +238,15 @@ static rfa_status read_root(reader *r)
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < end; pair++) {
         char section[RFA_SHOWN];
         RFA_TRY(next_name(section, r, root, pair, ""));
+        if (strcmp(section, "include") == 0) {
+            if (pair != root->data.mapping.pairs.start) {
+                return rfa_fail(RFA_ERR_USAGE,
+                                "%.300s:%zu: include must stand first: what follows it counts",
+                                r->name, r->line);
+            }
+            RFA_TRY(read_include(r, pair->value));
+            continue;
+        }
         if (!rfa_key_is_section(section)) {
             char hint[400];
             rfa_key_hint(hint, sizeof hint, section);
@@ -239,9 +280,11 @@ static rfa_status read_documents(reader *r, yaml_parser_t *parser)
     return status;
 }
 
-static rfa_status parse(rfa_config *config, const char *text, size_t length, const char *name)
+static rfa_status
+parse(rfa_config *config, const char *text, size_t length, const char *name, int depth)
 {
-    reader r = {.name = name, .text = text, .length = length, .line = 1, .config = *config};
+    reader r = {
+        .name = name, .text = text, .length = length, .line = 1, .config = *config, .depth = depth};
     const char *nul = memchr(text, '\0', length);
     if (length > TEXT_MOST) {
         return rfa_fail(RFA_ERR_USAGE, "%.300s: longer than %d bytes: not a configuration", name,
@@ -266,10 +309,10 @@ static rfa_status parse(rfa_config *config, const char *text, size_t length, con
 
 rfa_status rfa_config_parse(rfa_config *config, const char *text, const char *name)
 {
-    return parse(config, text, strlen(text), name);
+    return parse(config, text, strlen(text), name, -1);
 }
 
-rfa_status rfa_config_load(rfa_config *config, const char *path)
+static rfa_status load(rfa_config *config, const char *path, int depth)
 {
     char *text = NULL;
     size_t length = 0;
@@ -287,7 +330,7 @@ rfa_status rfa_config_load(rfa_config *config, const char *path)
     }
     status =
         length > 0
-            ? parse(config, text, length, path)
+            ? parse(config, text, length, path, depth)
             : rfa_fail(RFA_ERR_USAGE,
                        "%.300s is empty, perhaps half copied; {} stands for all defaults", path);
 out:
@@ -296,4 +339,9 @@ out:
     }
     rfa_free(text);
     return status;
+}
+
+rfa_status rfa_config_load(rfa_config *config, const char *path)
+{
+    return load(config, path, 0);
 }

@@ -63,11 +63,3 @@ double rfa_adamw_step(rfa_adamw *optimiser,
     }
     return norm;
 }
-
-double rfa_linear_schedule(double peak, int64_t step, int64_t warmup, int64_t steps)
-{
-    if (step <= warmup) {
-        return peak * (double)step / (double)warmup;
-    }
-    return peak * (double)(steps - step + 1) / (double)(steps - warmup + 1);
-}

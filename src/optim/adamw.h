@@ -1,12 +1,13 @@
-// AdamW (Loshchilov and Hutter, ICLR 2019), clipping by the global norm, the learning-rate
-// schedule. Every rank holds all parameters and does the same arithmetic on the same gradient.
+// AdamW (Loshchilov and Hutter, ICLR 2019), clipping by the global norm. Every
+// rank holds all parameters and does the same arithmetic on the same gradient.
 #ifndef RFA_OPTIM_ADAMW_H
 #define RFA_OPTIM_ADAMW_H
 
 #include "models/parameters.h"
 
 typedef struct {
-    double beta1, beta2, epsilon, weight_decay;
+    double beta1; // a schedule may move it between steps
+    double beta2, epsilon, weight_decay;
     double clip; // largest global L2 norm of the gradient; 0: off
 } rfa_adamw_options;
 
@@ -29,9 +30,5 @@ double rfa_adamw_step(rfa_adamw *optimiser,
                       const rfa_parameters *table,
                       int64_t step,
                       double rate);
-
-// Rate of step (1, 2, ..., steps): linear from peak / warmup to peak over warmup steps, then linear
-// down to peak / (steps - warmup + 1) at the last step. Never 0.
-double rfa_linear_schedule(double peak, int64_t step, int64_t warmup, int64_t steps);
 
 #endif

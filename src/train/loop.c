@@ -131,7 +131,6 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
 {
     RFA_PROFILE_STRETCH(training->options->profile);
     rfa_session *session = training->session;
-    const rfa_config *config = &session->config;
     const rfa_comm *all = &session->grid.all;
     const int64_t step = training->step + 1;
     const double start = rfa_now(), waited = exchange_wait(session);
@@ -149,11 +148,12 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     if (!isfinite(score->loss)) {
         return rfa_fail(RFA_ERR_NUMERIC, "the loss is not finite: diverged");
     }
-    const double rate =
-        rfa_linear_schedule(config->train.rate, step, config->train.warmup, config->train.steps);
+    const rfa_schedule schedule = rfa_session_schedule(&session->config);
+    const rfa_scheduled at = rfa_schedule_at(&schedule, step);
+    training->optimiser.options.beta1 = at.beta1;
     const double norm =
         rfa_adamw_step(&training->optimiser, rfa_classifier_values(session->model),
-                       training->gradient, rfa_classifier_table(session->model), step, rate);
+                       training->gradient, rfa_classifier_table(session->model), step, at.rate);
     if (!isfinite(norm)) {
         return rfa_fail(RFA_ERR_NUMERIC, "the gradient's norm is not finite: diverged");
     }
@@ -170,7 +170,7 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     *record = (rfa_step_record){
         .step = step,
         .loss = score->loss,
-        .learning_rate = rate,
+        .learning_rate = at.rate,
         .gradient_norm = norm,
         .tokens_per_second = (double)score->tokens / times[SECONDS],
         .exchange_wait = times[WAIT],

@@ -5,6 +5,7 @@
 #include "optim/adamw.h"
 #include "train/session.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 enum { STEPS = 2000 };
@@ -141,6 +142,22 @@ static rfa_status compare(const needs *need, const rfa_comm *world)
     return rfa_agree(world, status);
 }
 
+// The rate, and beta1, where the schedule turns and at its ends.
+static void print_schedule(const rfa_config *config)
+{
+    const rfa_schedule schedule = rfa_session_schedule(config);
+    const int64_t steps = schedule.steps, top = schedule.warmup < steps ? schedule.warmup : steps;
+    const int64_t at[] = {1, top / 2, top, top + (steps - top) / 2, steps};
+    int64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        if (at[i] > last) {
+            const rfa_scheduled now = rfa_schedule_at(&schedule, at[i]);
+            rfa_print("step %" PRId64 ": rate %.4g, beta1 %.4g", at[i], now.rate, now.beta1);
+            last = at[i];
+        }
+    }
+}
+
 rfa_status rfa_plan_memory(const rfa_config *config, const rfa_comm *world)
 {
     needs need = {0};
@@ -148,5 +165,6 @@ rfa_status rfa_plan_memory(const rfa_config *config, const rfa_comm *world)
     const rfa_status status = lay_out(&need, config, world);
     rfa_mem_plan(false);
     RFA_TRY(rfa_agree(world, status));
+    print_schedule(config);
     return compare(&need, world);
 }

@@ -114,6 +114,18 @@ rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabul
     };
 }
 
+rfa_schedule rfa_session_schedule(const rfa_config *config)
+{
+    return (rfa_schedule){
+        .kind = (rfa_schedule_kind)config->train.schedule,
+        .peak = config->train.rate,
+        .warmup = config->train.warmup,
+        .steps = config->train.steps,
+        .beta1 = config->train.beta1,
+        .cycle_beta1 = config->train.cycle_beta1,
+    };
+}
+
 static rfa_status create_model(rfa_session *session)
 {
     const rfa_classifier_options options =

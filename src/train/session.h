@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "exchange/exact_sum.h"
 #include "models/classifier.h"
+#include "optim/schedule.h"
 #include "tasks/batch.h"
 
 typedef struct {
@@ -32,6 +33,8 @@ void rfa_session_destroy(rfa_session *session); // idempotent. Collective
 // The model that a configuration describes, for data of so many classes and symbols. Local.
 rfa_classifier_options
 rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary);
+
+rfa_schedule rfa_session_schedule(const rfa_config *config);
 
 // Digest of the parameters, the same on all ranks.
 uint64_t rfa_session_digest(const rfa_session *session);

@@ -194,43 +194,6 @@ static void a_gradient_that_is_no_number_changes_nothing(void **state)
     world_destroy(&a);
 }
 
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) <= 4 * DBL_EPSILON * fabs(b);
-}
-
-static void schedule(void **state)
-{
-    (void)state;
-    const double peak = 3e-4;
-    // Ten steps, four of them warm-up: quarters of the peak up, sevenths down.
-    static const double want[10] = {0.25,    0.5,     0.75,    1,       6.0 / 7,
-                                    5.0 / 7, 4.0 / 7, 3.0 / 7, 2.0 / 7, 1.0 / 7};
-    for (int step = 1; step <= 10; step++) {
-        check(is_near(rfa_linear_schedule(peak, step, 4, 10), peak * want[step - 1]));
-    }
-    // No warm-up: from 5/6 down; warm-up all the way: up to the peak at the last step.
-    for (int step = 1; step <= 5; step++) {
-        check(is_near(rfa_linear_schedule(peak, step, 0, 5), peak * (6 - step) / 6));
-        check(is_near(rfa_linear_schedule(peak, step, 5, 5), peak * step / 5));
-        check(is_near(rfa_linear_schedule(peak, step, 8, 5), peak * step / 8)); // cut short
-    }
-    check(is_near(rfa_linear_schedule(peak, 1, 0, 1), peak / 2));
-    check(is_near(rfa_linear_schedule(peak, 1, 1, 1), peak));
-    // Never 0, never above the peak, one rise and one fall.
-    static const int64_t runs[][2] = {{0, 50}, {1, 50}, {7, 50}, {49, 50}, {50, 50}};
-    for (int r = 0; r < 5; r++) {
-        double last = 0;
-        for (int64_t step = 1; step <= runs[r][1]; step++) {
-            const double rate = rfa_linear_schedule(peak, step, runs[r][0], runs[r][1]);
-            check(rate > 0 && rate <= peak);
-            check(step == 1 || (step <= runs[r][0] ? rate > last : rate < last));
-            last = rate;
-        }
-        check(is_near(last, peak / (double)(runs[r][1] - runs[r][0] + 1)));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,7 +201,6 @@ int main(void)
         cmocka_unit_test(first_step_is_the_rate),
         cmocka_unit_test(decay_is_one_of_matrices_alone),
         cmocka_unit_test(a_gradient_that_is_no_number_changes_nothing),
-        cmocka_unit_test(schedule),
     };
     return test_main(tests);
 }
