@@ -12,11 +12,12 @@ enum { STEPS = 2000 };
 
 // Bytes of one rank.
 typedef struct {
-    double parameters; // with gradients, moments, exact sums
-    double data;       // lengths, order, files
-    double batches;    // activations, states and tokens of the largest batch
-    double checkpoint; // its file as rank 0 writes it; HDF5 holds another
-    double program;    // the process before anything
+    double parameters;    // with gradients, moments, exact sums
+    double data;          // lengths, order, files
+    double batches;       // activations, states and tokens of the largest batch
+    double checkpoint;    // its file as rank 0 writes it; HDF5 holds another
+    double program;       // the process before anything
+    int64_t rows, tokens; // of all passes over training batches: computed with, and valid
 } needs;
 
 static double held(void)
@@ -25,7 +26,7 @@ static double held(void)
 }
 
 // The batches of the training steps.
-static rfa_status reserve_steps(rfa_session *session)
+static rfa_status reserve_steps(needs *need, rfa_session *session)
 {
     const rfa_config *config = &session->config;
     const int64_t n = config->train.batch;
@@ -44,6 +45,8 @@ static rfa_status reserve_steps(rfa_session *session)
         const rfa_portion portion = {.data = session->data, .id = id, .n = n, .window = -1};
         for (int pass = 0; pass < rfa_session_passes(session, n) && status == RFA_OK; pass++) {
             status = rfa_session_reserve(session, &portion, pass, true);
+            need->rows += session->batch.rows;
+            need->tokens += session->batch.tokens;
         }
     }
     rfa_free(id);
@@ -93,7 +96,7 @@ static rfa_status lay_out(needs *need, const rfa_config *config, const rfa_comm 
     need->checkpoint = world->rank == 0 ? 3 * (double)size * (double)sizeof(rfa_real) : 0;
     const double start = held();
     if (status == RFA_OK) {
-        status = reserve_steps(&session);
+        status = reserve_steps(need, &session);
     }
     status = rfa_agree(world, status);
     if (status == RFA_OK) {
@@ -158,6 +161,16 @@ static void print_schedule(const rfa_config *config)
     }
 }
 
+// Examples lie one after the other: only the end of a segment is filled up, to whole blocks of
+// rows.
+static void print_padding(const needs *need, const rfa_comm *world)
+{
+    int64_t sums[2] = {need->rows, need->tokens};
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, world->comm);
+    rfa_print("padding: %.2f %% of the rows that are computed with",
+              sums[0] > 0 ? 100 * (1 - (double)sums[1] / (double)sums[0]) : 0);
+}
+
 rfa_status rfa_plan_memory(const rfa_config *config, const rfa_comm *world)
 {
     needs need = {0};
@@ -166,5 +179,6 @@ rfa_status rfa_plan_memory(const rfa_config *config, const rfa_comm *world)
     rfa_mem_plan(false);
     RFA_TRY(rfa_agree(world, status));
     print_schedule(config);
+    print_padding(&need, world);
     return compare(&need, world);
 }
