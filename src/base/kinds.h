@@ -35,7 +35,13 @@ typedef enum {
     RFA_ROWS_FASTFOOD
 } rfa_rows_kind;
 typedef enum { RFA_POSITIONS_LEARNED, RFA_POSITIONS_SINUSOIDAL, RFA_POSITIONS_NONE } rfa_positions;
-typedef enum { RFA_POOLING_MEAN, RFA_POOLING_FIRST, RFA_POOLING_LAST } rfa_pooling;
+typedef enum {
+    RFA_POOLING_MEAN,
+    RFA_POOLING_FIRST,
+    RFA_POOLING_LAST,
+    RFA_POOLING_PADDED_MEAN
+} rfa_pooling;
+typedef enum { RFA_MATCH_CONCAT, RFA_MATCH_NLI } rfa_match_kind;
 typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH, RFA_CARRY_STATEFUL } rfa_carry; // between windows
 
 typedef enum {

@@ -25,7 +25,7 @@ static rfa_status run(void *context, rfa_lap *laps)
 
 static rfa_attention_options options_of(const rfa_config *config, ptrdiff_t length)
 {
-    const rfa_classifier_options model = rfa_session_model(config, 2, 2);
+    const rfa_classifier_options model = rfa_session_model(config, 2, 2, 1);
     rfa_attention_options options = model.attention;
     options.layers = 1;
     options.width = model.width;

@@ -28,7 +28,7 @@ typedef struct {
 
 static rfa_status create(drift *x, const rfa_bench *bench, ptrdiff_t span)
 {
-    rfa_classifier_options model = rfa_session_model(bench->config, 2, 2);
+    rfa_classifier_options model = rfa_session_model(bench->config, 2, 2, 1);
     rfa_attention_options *o = &model.attention;
     o->layers = 1;
     o->width = model.width / model.heads;

@@ -64,7 +64,7 @@ static rfa_status create_local(training *t)
 {
     const rfa_config *c = t->config;
     const rfa_classifier_options options =
-        rfa_session_model(c, (ptrdiff_t)c->bench.classes, (ptrdiff_t)c->bench.vocabulary);
+        rfa_session_model(c, (ptrdiff_t)c->bench.classes, (ptrdiff_t)c->bench.vocabulary, 1);
     const rfa_adamw_options optimiser = {
         .beta1 = c->train.beta1,
         .beta2 = c->train.beta2,

@@ -21,7 +21,7 @@ rfa_status rfa_bench_batch_create(rfa_batch *batch,
                                   int64_t vocabulary,
                                   int64_t classes)
 {
-    RFA_TRY(rfa_batch_create(batch, examples, segments, parts, part, length, span));
+    RFA_TRY(rfa_batch_create(batch, examples, segments, parts, part, length, span, 1));
     batch->examples = examples;
     batch->first = first;
     for (int e = 0; e < examples; e++) {

@@ -17,8 +17,10 @@ typedef struct {
         int64_t max_length;         // tokens; longer examples are cut
     } data;
     struct {
-        int64_t layers, width, heads, feed_forward,
-            head;               // head: hidden width of the classifier's head
+        int64_t layers, width, heads, feed_forward, head,
+            head2;              // hidden widths of the classifier's head; head2 0: none
+        int match;              // rfa_match_kind
+        int64_t vocabulary;     // rows of the table of symbols; 0: the data set's
         int positions, pooling; // rfa_positions, rfa_pooling
         double dropout;         // after embedding, on both residuals and inside feed-forward
     } model;

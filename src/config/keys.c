@@ -26,7 +26,8 @@ static const char *const gates[] = {"none", "learned", "decay", NULL};
 static const char *const landmark_maps[] = {"learned", "mean", NULL};
 static const char *const proposal_weights[] = {"balance", "specific", "biased", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", "none", NULL};
-static const char *const poolings[] = {"mean", "first", "last", NULL};
+static const char *const poolings[] = {"mean", "first", "last", "padded_mean", NULL};
+static const char *const matches[] = {"concat", "nli", NULL};
 static const char *const carries[] = {"exact", "detach", "stateful", NULL};
 static const char *const schedules[] = {"linear", "rsqrt", "cosine", "one_cycle", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
@@ -50,13 +51,24 @@ const rfa_key rfa_keys[] = {
      .help = "M, hidden width of the feed-forward parts: a multiple of 16."},
     {KEY(model, head), .min = 2, .max = 65536, .number = 128, .unit = "",
      .help = "Hidden width of the classifier that reads the pooled vector."},
+    {KEY(model, head2), .max = 65536, .number = 0, .unit = "",
+     .help = "Width of a second hidden layer there. 0: none."},
+    {KEY(model, match), .number = RFA_MATCH_CONCAT, .choices = matches, .unit = "",
+     .help = "What the classifier reads of a pair of documents, each encoded by itself: concat, "
+             "[a, b] (Tay et al. 2021, code); nli, [a, b, a * b, a - b] (Xiong et al. 2021). Only "
+             "for data sets of pairs."},
+    {KEY(model, vocabulary), .max = 65536, .number = 0, .unit = "symbols",
+     .help = "Rows of the table of symbols, at least as many as the data set has ids; 0: as many. "
+             "Published models have tables of 32 and 512."},
     {KEY(model, positions), .number = RFA_POSITIONS_LEARNED, .choices = positions, .unit = "",
      .help = "Added to the token embedding: one learned row a position, the fixed sinusoids of "
              "Vaswani et al. 2017, or nothing. Every rank holds the table of learned rows: for "
              "millions of tokens take one of the others."},
     {KEY(model, pooling), .number = RFA_POOLING_FIRST, .choices = poolings, .unit = "",
      .help = "What the classifier reads: the mean over all tokens of the example (padding never "
-             "counts), the first token, or the last one. A causal forward head at the first token "
+             "counts), the first token, the last one, or padded_mean, the sum over max_length (the "
+             "mean of Tay et al. 2021 and Xiong et al. 2021, whose padding is 0). A causal forward "
+             "head at the first token "
              "sees that token alone, so it is refused."},
     {KEY(model, dropout), .max = 0.95, .number = 0.1, .unit = "",
      .help = "Probability; after the embedding, on both residual branches and inside the "

@@ -50,11 +50,18 @@ void rfa_head_forward(rfa_real *logits,
                       const rfa_head_weights *weights)
 {
     RFA_PROFILE(RFA_PHASE_HEAD);
-    affine(hidden, weights->w1, weights->b1, pooled, weights->width, weights->hidden);
-    for (ptrdiff_t i = 0; i < weights->hidden; i++) {
-        hidden[i] = hidden[i] <= 0 ? 0 : hidden[i]; // NaN stays
+    const rfa_real *x = pooled;
+    for (int l = 0; l < weights->layers; l++) {
+        const bool last = l + 1 == weights->layers;
+        rfa_real *y = last ? logits : hidden;
+        const ptrdiff_t n = weights->size[l + 1];
+        affine(y, weights->w[l], weights->b[l], x, weights->size[l], n);
+        for (ptrdiff_t i = 0; i < n && !last; i++) {
+            y[i] = y[i] <= 0 ? 0 : y[i]; // NaN stays
+        }
+        x = y;
+        hidden += n;
     }
-    affine(logits, weights->w2, weights->b2, hidden, weights->hidden, weights->classes);
 }
 
 double rfa_cross_entropy(
@@ -75,22 +82,56 @@ double rfa_cross_entropy(
 }
 
 void rfa_head_backward(rfa_real *dpooled,
-                       rfa_real *dw1,
-                       rfa_real *db1,
-                       rfa_real *dw2,
-                       rfa_real *db2,
+                       const rfa_head_gradients *to,
                        const rfa_real *dlogits,
                        const rfa_real *hidden,
                        const rfa_real *pooled,
                        const rfa_head_weights *weights)
 {
     RFA_PROFILE(RFA_PHASE_HEAD);
-    // db1 holds the gradient of hidden until affine_backward writes the same values back to it.
-    affine_backward(db1, dw2, db2, dlogits, hidden, weights->w2, weights->hidden, weights->classes);
-    for (ptrdiff_t i = 0; i < weights->hidden; i++) {
-        db1[i] = hidden[i] <= 0 ? 0 : db1[i];
+    const rfa_real *dy = dlogits;
+    for (int l = weights->layers - 1; l >= 0; l--) {
+        const rfa_real *x = l == 0 ? pooled : l == 1 ? hidden : hidden + weights->size[1];
+        // to->b[l - 1] holds the gradient of x until affine_backward writes the same values to it.
+        rfa_real *dx = l == 0 ? dpooled : to->b[l - 1];
+        affine_backward(dx, to->w[l], to->b[l], dy, x, weights->w[l], weights->size[l],
+                        weights->size[l + 1]);
+        for (ptrdiff_t i = 0; i < weights->size[l] && l > 0; i++) {
+            dx[i] = x[i] <= 0 ? 0 : dx[i];
+        }
+        dy = dx;
     }
-    affine_backward(dpooled, dw1, db1, db1, pooled, weights->w1, weights->width, weights->hidden);
+}
+
+void rfa_match_forward(
+    rfa_real *joined, const rfa_real *a, const rfa_real *b, ptrdiff_t width, rfa_match_kind kind)
+{
+    for (ptrdiff_t i = 0; i < width; i++) {
+        joined[i] = a[i];
+        joined[width + i] = b[i];
+        if (kind == RFA_MATCH_NLI) {
+            joined[2 * width + i] = a[i] * b[i];
+            joined[3 * width + i] = a[i] - b[i];
+        }
+    }
+}
+
+void rfa_match_backward(rfa_real *da,
+                        rfa_real *db,
+                        const rfa_real *djoined,
+                        const rfa_real *a,
+                        const rfa_real *b,
+                        ptrdiff_t width,
+                        rfa_match_kind kind)
+{
+    for (ptrdiff_t i = 0; i < width; i++) {
+        da[i] = djoined[i];
+        db[i] = djoined[width + i];
+        if (kind == RFA_MATCH_NLI) {
+            da[i] += djoined[2 * width + i] * b[i] + djoined[3 * width + i];
+            db[i] += djoined[2 * width + i] * a[i] - djoined[3 * width + i];
+        }
+    }
 }
 
 int rfa_argmax(const rfa_real *logits, ptrdiff_t classes)

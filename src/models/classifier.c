@@ -81,8 +81,13 @@ static rfa_status add_parameters(rfa_classifier *model)
         RFA_TRY(add_block(model, layer));
     }
     RFA_TRY(add_norm(table, &model->at.norm_scale, &model->at.norm_shift, o->width, "norm"));
-    RFA_TRY(add_linear(table, &model->at.w1, &model->at.b1, o->head, o->width, "head.hidden"));
-    return add_linear(table, &model->at.w2, &model->at.b2, o->classes, o->head, "head.out");
+    static const char *const names[] = {"head.hidden", "head.hidden2"};
+    const rfa_head_weights head = rfa_classifier_head(model);
+    for (int l = 0; l < head.layers; l++) {
+        RFA_TRY(add_linear(table, &model->at.head_w[l], &model->at.head_b[l], head.size[l + 1],
+                           head.size[l], l + 1 < head.layers ? names[l] : "head.out"));
+    }
+    return RFA_OK;
 }
 
 static rfa_status create(rfa_classifier *model)
@@ -178,9 +183,9 @@ static void carve_scratch(rfa_classifier *model, rfa_arena *arena)
 {
     const rfa_classifier_options *o = &model->options;
     const ptrdiff_t layer = most(3 * o->width, o->feed_forward);
-    const ptrdiff_t widest = most(layer, most(o->head, o->classes));
+    const rfa_head_weights head = rfa_classifier_head(model);
     const ptrdiff_t rows = model->plan.longest_leaf;
-    const ptrdiff_t matrix = most(o->vocabulary, widest) * o->width;
+    const ptrdiff_t matrix = most(o->vocabulary, layer) * o->width;
     const ptrdiff_t work = rfa_attention_work(&model->attention, &model->plan);
     for (int t = 0; t < model->threads; t++) {
         rfa_scratch *scratch = &model->scratch[t];
@@ -188,9 +193,14 @@ static void carve_scratch(rfa_classifier *model, rfa_arena *arena)
         scratch->b = rfa_carve(arena, rows * layer, sizeof(rfa_real));
         scratch->c = rfa_carve(arena, rows * layer, sizeof(rfa_real));
         scratch->dw = rfa_carve(arena, matrix, sizeof(rfa_real));
-        scratch->dw2 = rfa_carve(arena, o->classes * o->head, sizeof(rfa_real));
-        scratch->db = rfa_carve(arena, widest, sizeof(rfa_real));
-        scratch->db2 = rfa_carve(arena, widest, sizeof(rfa_real));
+        scratch->db = rfa_carve(arena, layer, sizeof(rfa_real));
+        scratch->db2 = rfa_carve(arena, layer, sizeof(rfa_real));
+        for (int l = 0; l < head.layers; l++) {
+            const ptrdiff_t in = head.size[l], out = head.size[l + 1];
+            scratch->head.w[l] = rfa_carve(arena, out * in, sizeof(rfa_real));
+            scratch->head.b[l] = rfa_carve(arena, out, sizeof(rfa_real));
+        }
+        scratch->djoined = rfa_carve(arena, head.size[0], sizeof(rfa_real));
         scratch->da = rfa_carve(arena, model->attention.parameters, sizeof(rfa_real));
         scratch->work = rfa_carve(arena, work, sizeof(rfa_real));
         model->works[t] = scratch->work;
@@ -245,16 +255,19 @@ static void carve_window(rfa_classifier *model, rfa_arena *arena, double *const 
 static void carve_kept(rfa_classifier *model, rfa_arena *arena, int window, bool carried)
 {
     const rfa_classifier_options *o = &model->options;
-    const ptrdiff_t examples = model->plan.examples;
+    const ptrdiff_t sequences = model->plan.examples, examples = sequences / o->documents;
+    const rfa_head_weights head = rfa_classifier_head(model);
     const size_t size = sizeof(rfa_real);
     double *carry[RFA_MOST_LAYERS] = {NULL};
     rfa_arena one = {0};
     carve_window(model, &one, carry);
-    model->pooled_parts = rfa_carve(arena, model->plan.own * examples * o->width, sizeof(double));
-    model->pooled = rfa_carve(arena, examples * o->width, size);
-    model->hidden = rfa_carve(arena, examples * o->head, size);
+    model->pooled_parts = rfa_carve(arena, model->plan.own * sequences * o->width, sizeof(double));
+    model->pooled = rfa_carve(arena, sequences * o->width, size);
+    model->joined =
+        o->documents > 1 ? rfa_carve(arena, examples * head.size[0], size) : model->pooled;
+    model->hidden = rfa_carve(arena, examples * (o->head + o->head2), size);
     model->logits = rfa_carve(arena, examples * o->classes, size);
-    model->dpooled = rfa_carve(arena, examples * o->width, size);
+    model->dpooled = rfa_carve(arena, sequences * o->width, size);
     for (ptrdiff_t layer = 0; carried && layer < o->layers; layer++) {
         carry[layer] = rfa_attention_carve_carry(arena, &model->attention, &model->plan);
     }
@@ -302,7 +315,7 @@ rfa_status rfa_classifier_reserve(rfa_classifier *model, const rfa_batch *batch,
     const bool carried = batch->windows > 1;
     const bool keeps = training && model->options.carry != RFA_CARRY_STATEFUL;
     model->plan = (rfa_plan){
-        .examples = batch->examples,
+        .examples = batch->sequences,
         .own = batch->own,
         .leaves = batch->leaves,
         .lengths = batch->present,
@@ -371,9 +384,13 @@ rfa_exchange_cost rfa_classifier_gather_cost(const rfa_classifier *model)
 double rfa_classifier_flops(const rfa_classifier *model, ptrdiff_t n, bool backward)
 {
     const rfa_classifier_options *o = &model->options;
-    const double E = (double)o->width, M = (double)o->feed_forward, head = (double)o->head;
+    const double E = (double)o->width, M = (double)o->feed_forward;
     const double twice = backward ? 2 : 1; // gradients of inputs and of weights
-    double flops = twice * 2 * head * (E + (double)o->classes);
+    const rfa_head_weights head = rfa_classifier_head(model);
+    double flops = 0;
+    for (int l = 0; l < head.layers; l++) {
+        flops += twice * 2 * (double)head.size[l] * (double)head.size[l + 1] / o->documents;
+    }
     for (ptrdiff_t layer = 0; layer < o->layers; layer++) {
         const ptrdiff_t read = rfa_classifier_is_cut(o, layer) && n > RFA_ROWS ? RFA_ROWS : n;
         flops += twice * 2 * ((double)n * 3 * E * E + (double)read * (E * E + 2 * E * M)) +

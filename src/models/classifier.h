@@ -1,5 +1,6 @@
-// The sequence classifier of the small Long Range Arena set-up: embedding, pre-norm transformer
-// blocks, final norm, pooling, a two-layer head. Its sequences are cut over the ranks of a group.
+// The classifier of the Long Range Arena: embedding, pre-norm transformer blocks, final norm,
+// pooling, a head of two or three layers; of pairs of documents, each encoded by itself, the head
+// reads both pooled vectors. Its sequences are cut over the ranks of a group.
 #ifndef RFA_MODELS_CLASSIFIER_H
 #define RFA_MODELS_CLASSIFIER_H
 
@@ -9,8 +10,10 @@
 #include "tasks/batch.h"
 
 typedef struct {
-    ptrdiff_t layers, width, heads, feed_forward,
-        head; // L, E, H, M, width of the head's hidden layer
+    ptrdiff_t layers, width, heads, feed_forward; // L, E, H, M
+    ptrdiff_t head, head2; // widths of the head's hidden layers; head2 0: one
+    int documents;         // of an example: 1 or 2
+    rfa_match_kind match;  // of two
     ptrdiff_t classes, vocabulary, max_length;
     rfa_positions positions;
     rfa_pooling pooling;
@@ -80,7 +83,8 @@ int64_t rfa_classifier_guards(rfa_classifier *model);
 // What softmax's gathers cost, beside the exchange's own costs.
 rfa_exchange_cost rfa_classifier_gather_cost(const rfa_classifier *model);
 
-// Flops of all products for one example of n tokens; see rfa_attention_flops.
+// Flops of all products for one sequence of n tokens, and its share of the head; see
+// rfa_attention_flops.
 double rfa_classifier_flops(const rfa_classifier *model, ptrdiff_t n, bool backward);
 
 #endif

@@ -188,17 +188,21 @@ static void embed_backward(rfa_classifier *model, const rfa_batch *batch, const 
 static void head_backward(rfa_classifier *model, int example, const rfa_real *dlogits)
 {
     const rfa_classifier_options *o = &model->options;
-    const rfa_head_weights weights = rfa_classifier_head(model);
+    const rfa_head_weights head = rfa_classifier_head(model);
+    const ptrdiff_t at = (ptrdiff_t)example * o->documents * o->width; // of the first document
     rfa_scratch *scratch = rfa_my_scratch(model);
-    rfa_real *dw2 = scratch->dw2, *db2 = scratch->db2;
-    rfa_head_backward(model->dpooled + example * o->width, scratch->dw, scratch->db, dw2, db2,
-                      dlogits, model->hidden + example * o->head,
-                      model->pooled + example * o->width, &weights);
-    if (model->sequence->rank == 0) {
-        add_gradient(scratch, model->at.w1, scratch->dw, o->head * o->width);
-        add_gradient(scratch, model->at.b1, scratch->db, o->head);
-        add_gradient(scratch, model->at.w2, dw2, o->classes * o->head);
-        add_gradient(scratch, model->at.b2, db2, o->classes);
+    rfa_head_backward(o->documents > 1 ? scratch->djoined : model->dpooled + at, &scratch->head,
+                      dlogits, model->hidden + example * (o->head + o->head2),
+                      model->joined + example * head.size[0], &head);
+    if (o->documents > 1) {
+        const rfa_real *a = model->pooled + at, *b = a + o->width;
+        rfa_match_backward(model->dpooled + at, model->dpooled + at + o->width, scratch->djoined, a,
+                           b, o->width, o->match);
+    }
+    for (int l = 0; l < head.layers && model->sequence->rank == 0; l++) {
+        const ptrdiff_t out = head.size[l + 1];
+        add_gradient(scratch, model->at.head_w[l], scratch->head.w[l], out * head.size[l]);
+        add_gradient(scratch, model->at.head_b[l], scratch->head.b[l], out);
     }
 }
 

@@ -30,15 +30,17 @@ void rfa_classifier_dropout(rfa_real *x,
 
 rfa_head_weights rfa_classifier_head(const rfa_classifier *model)
 {
-    return (rfa_head_weights){
-        .width = model->options.width,
-        .hidden = model->options.head,
-        .classes = model->options.classes,
-        .w1 = model->values + model->at.w1,
-        .b1 = model->values + model->at.b1,
-        .w2 = model->values + model->at.w2,
-        .b2 = model->values + model->at.b2,
-    };
+    const rfa_classifier_options *o = &model->options;
+    const ptrdiff_t in = o->documents > 1 ? rfa_match_size(o->match, o->width) : o->width;
+    rfa_head_weights head = {.layers = 2, .size = {in, o->head, o->classes}};
+    if (o->head2 > 0) {
+        head = (rfa_head_weights){.layers = 3, .size = {in, o->head, o->head2, o->classes}};
+    }
+    for (int l = 0; l < head.layers && model->values; l++) {
+        head.w[l] = model->values + model->at.head_w[l];
+        head.b[l] = model->values + model->at.head_b[l];
+    }
+    return head;
 }
 
 // Tokens [begin, end) of an example are read out: all, or those of a window by itself.
@@ -47,10 +49,10 @@ static ptrdiff_t read_begin(const rfa_classifier *model, const rfa_batch *batch)
     return rfa_classifier_is_stateful(model) ? batch->window * batch->span : 0;
 }
 
-static ptrdiff_t read_end(const rfa_classifier *model, const rfa_batch *batch, int example)
+static ptrdiff_t read_end(const rfa_classifier *model, const rfa_batch *batch, int sequence)
 {
-    return rfa_classifier_is_stateful(model) ? read_begin(model, batch) + batch->present[example]
-                                             : batch->length[example];
+    return rfa_classifier_is_stateful(model) ? read_begin(model, batch) + batch->present[sequence]
+                                             : batch->length[sequence];
 }
 
 bool rfa_classifier_gives_logits(const rfa_classifier *model, const rfa_batch *batch)
@@ -63,7 +65,8 @@ rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rf
 {
     ptrdiff_t token = -leaf->begin; // the one that is read, in the leaf
     switch (model->options.pooling) {
-    case RFA_POOLING_MEAN: return (rfa_pooled_rows){.end = leaf->tokens};
+    case RFA_POOLING_MEAN:
+    case RFA_POOLING_PADDED_MEAN: return (rfa_pooled_rows){.end = leaf->tokens};
     case RFA_POOLING_FIRST: break;
     case RFA_POOLING_LAST: token += read_end(model, batch, leaf->example) - 1; break;
     }
@@ -73,10 +76,14 @@ rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rf
                : (rfa_pooled_rows){0};
 }
 
-double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int example)
+double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int sequence)
 {
-    const ptrdiff_t tokens = read_end(model, batch, example) - read_begin(model, batch);
-    return model->options.pooling == RFA_POOLING_MEAN ? 1 / (double)(tokens > 0 ? tokens : 1) : 1;
+    const ptrdiff_t tokens = read_end(model, batch, sequence) - read_begin(model, batch);
+    switch (model->options.pooling) {
+    case RFA_POOLING_MEAN: return 1 / (double)(tokens > 0 ? tokens : 1);
+    case RFA_POOLING_PADDED_MEAN: return 1 / (double)model->options.max_length;
+    default: return 1;
+    }
 }
 
 static void
@@ -233,7 +240,7 @@ rfa_status rfa_classifier_run_window(rfa_classifier *model, const rfa_batch *bat
     RFA_TRY(rfa_agree(model->sequence, rfa_classifier_reserve(model, batch, model->training)));
     model->attention.again = again;
     if ((batch->window == 0 || rfa_classifier_is_stateful(model)) && !again) {
-        const ptrdiff_t parts = batch->own * batch->examples * model->options.width;
+        const ptrdiff_t parts = batch->own * batch->sequences * model->options.width;
         memset(model->pooled_parts, 0, (size_t)parts * sizeof *model->pooled_parts);
     }
 #pragma omp parallel for schedule(dynamic)
@@ -261,16 +268,22 @@ rfa_classifier_forward(rfa_classifier *model, const rfa_batch *batch, int64_t st
         return RFA_OK;
     }
     RFA_TRY(rfa_exchange_run(model->exchange, RFA_TOTAL, model->pooled_parts,
-                             batch->examples * o->width));
-    const rfa_head_weights weights = rfa_classifier_head(model);
-    for (int e = 0; e < batch->examples; e++) {
-        const double factor = rfa_pooling_factor(model, batch, e);
-        rfa_real *pooled = model->pooled + e * o->width;
-        for (ptrdiff_t j = 0; j < o->width; j++) {
-            pooled[j] = (rfa_real)(model->pooled_parts[e * o->width + j] * factor);
+                             batch->sequences * o->width));
+    for (int s = 0; s < batch->sequences; s++) {
+        const double factor = rfa_pooling_factor(model, batch, s);
+        for (ptrdiff_t j = s * o->width; j < (s + 1) * o->width; j++) {
+            model->pooled[j] = (rfa_real)(model->pooled_parts[j] * factor);
         }
-        rfa_head_forward(model->logits + e * o->classes, model->hidden + e * o->head, pooled,
-                         &weights);
+    }
+    const rfa_head_weights head = rfa_classifier_head(model);
+    for (int e = 0; e < batch->examples; e++) {
+        rfa_real *joined = model->joined + e * head.size[0];
+        if (o->documents > 1) {
+            const rfa_real *pooled = model->pooled + 2 * e * o->width;
+            rfa_match_forward(joined, pooled, pooled + o->width, o->width, o->match);
+        }
+        rfa_head_forward(model->logits + e * o->classes, model->hidden + e * (o->head + o->head2),
+                         joined, &head);
     }
     return RFA_OK;
 }

@@ -28,11 +28,13 @@ typedef struct {
 
 // One thread's scratch.
 typedef struct {
-    rfa_real *a, *b, *c;           // [longest leaf][widest layer]
-    rfa_real *dw, *dw2, *db, *db2; // gradients of a leaf: of a matrix, of the last one, of vectors
-    rfa_real *da;                  // of attention's own tensors
-    rfa_real *work;                // of attention
-    rfa_exact_sum sum;             // gradients of all parameters so far
+    rfa_real *a, *b, *c;     // [longest leaf][widest layer]
+    rfa_real *dw, *db, *db2; // gradients of a leaf: of a matrix, of vectors
+    rfa_head_gradients head; // of an example
+    rfa_real *djoined;       // of what the head reads of it
+    rfa_real *da;            // of attention's own tensors
+    rfa_real *work;          // of attention
+    rfa_exact_sum sum;       // gradients of all parameters so far
 } rfa_scratch;
 
 struct rfa_classifier {
@@ -41,7 +43,8 @@ struct rfa_classifier {
     rfa_exchange *exchange;
     rfa_parameters table;
     struct {
-        ptrdiff_t tokens, positions, norm_scale, norm_shift, w1, b1, w2, b2;
+        ptrdiff_t tokens, positions, norm_scale, norm_shift;
+        ptrdiff_t head_w[RFA_HEAD_LAYERS], head_b[RFA_HEAD_LAYERS];
         rfa_block_offsets *block; // [L]
     } at;
     rfa_real *values;  // [table.size]
@@ -58,8 +61,10 @@ struct rfa_classifier {
     // Carved once for all windows of a batch.
     rfa_arena kept;
     size_t kept_capacity;
-    double *pooled_parts;                         // [own][examples][E]
-    rfa_real *pooled, *hidden, *logits, *dpooled; // [examples][E | head | classes | E]
+    double *pooled_parts;       // [own][sequences][E]
+    rfa_real *pooled, *dpooled; // [sequences][E]
+    rfa_real *joined;           // [examples][what the head reads]: pooled, where that is all
+    rfa_real *hidden, *logits;  // [examples][head + head2 | classes]
 
     // Carved for each window; the arena grows to the largest one so far.
     rfa_arena arena;
@@ -114,6 +119,7 @@ static inline rfa_real *rfa_block_input(rfa_classifier *model, ptrdiff_t layer)
     return layer < model->options.layers ? model->block[layer].x : model->x;
 }
 
+// The head: sizes, and its tensors in the parameter array.
 rfa_head_weights rfa_classifier_head(const rfa_classifier *model);
 
 // Whether a window's forward ends with the head.
@@ -127,7 +133,7 @@ typedef struct {
 rfa_pooled_rows
 rfa_pooled_rows_of(const rfa_classifier *model, const rfa_batch *batch, const rfa_leaf *leaf);
 
-// 1 / tokens for the mean, else 1.
-double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int example);
+// 1 / tokens for the mean, 1 / max_length for the padded one, else 1.
+double rfa_pooling_factor(const rfa_classifier *model, const rfa_batch *batch, int sequence);
 
 #endif

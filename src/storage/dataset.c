@@ -254,12 +254,6 @@ static rfa_status inspect(rfa_dataset *d, const char *split)
         d->facts.bytes = (int64_t)info.st_size;
         status = check_root(&d->facts, file, d->path);
     }
-    if (status == RFA_OK && d->single && d->facts.documents > 1) {
-        status = rfa_fail(RFA_ERR_IO,
-                          "%s: a data set of pairs: each example has two documents, where one is "
-                          "wanted",
-                          d->path);
-    }
     if (status == RFA_OK && d->document >= d->facts.documents) {
         status = rfa_fail(RFA_ERR_IO, "%s: not a data set of pairs: it has one document an example",
                           d->path);
@@ -341,12 +335,8 @@ static rfa_status open_tokens(rfa_dataset *d)
     return RFA_OK;
 }
 
-static rfa_status open_one(rfa_dataset **out,
-                           const rfa_comm *all,
-                           const char *path,
-                           const char *split,
-                           int document,
-                           bool single)
+static rfa_status
+open_one(rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document)
 {
     *out = NULL;
     rfa_dataset *d = NULL;
@@ -356,8 +346,7 @@ static rfa_status open_one(rfa_dataset **out,
                            .tokens = H5I_INVALID_HID,
                            .type = H5I_INVALID_HID,
                            .transfer = H5I_INVALID_HID,
-                           .document = document,
-                           .single = single};
+                           .document = document};
         const ptrdiff_t name_size = (ptrdiff_t)(strlen(split) + sizeof "/tokens2");
         status = rfa_alloc(&d->path, (ptrdiff_t)strlen(path) + 1, 1, "path");
         if (status == RFA_OK) {
@@ -392,23 +381,52 @@ static rfa_status open_one(rfa_dataset **out,
     return RFA_OK;
 }
 
+// Whether both documents have the same examples: of two opens of one file. Local.
+static rfa_status check_pair(const rfa_dataset *a, const rfa_dataset *b)
+{
+    const int64_t n = a->facts.examples;
+    const bool same = b->facts.examples == n && strcmp(a->facts.digest, b->facts.digest) == 0 &&
+                      memcmp(a->labels, b->labels, (size_t)n * sizeof *a->labels) == 0;
+    return same ? RFA_OK
+                : rfa_fail(RFA_ERR_IO,
+                           "%s: changed while it was opened, or its documents differ "
+                           "in number",
+                           a->path);
+}
+
 rfa_status
 rfa_dataset_open(rfa_dataset **out, const rfa_comm *all, const char *path, const char *split)
 {
-    return open_one(out, all, path, split, 0, true);
+    rfa_dataset *d = NULL;
+    *out = NULL;
+    RFA_TRY(open_one(&d, all, path, split, 0));
+    rfa_status status = RFA_OK;
+    if (d->facts.documents > 1) {
+        status = open_one(&d->second, all, path, split, 1);
+        if (status == RFA_OK) {
+            status = rfa_agree(all, check_pair(d, d->second));
+        }
+    }
+    if (status != RFA_OK) {
+        rfa_dataset_close(&d);
+        return status;
+    }
+    *out = d;
+    return RFA_OK;
 }
 
 rfa_status rfa_dataset_open_document(
     rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document)
 {
     RFA_ASSERT(document == 0 || document == 1);
-    return open_one(out, all, path, split, document, false);
+    return open_one(out, all, path, split, document);
 }
 
 void rfa_dataset_close(rfa_dataset **dataset)
 {
     rfa_dataset *d = *dataset;
     if (d) {
+        rfa_dataset_close(&d->second);
         rfa_h5_close(&d->transfer);
         rfa_h5_close(&d->type);
         rfa_h5_close(&d->tokens);

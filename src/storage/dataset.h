@@ -28,14 +28,14 @@ typedef struct rfa_dataset rfa_dataset; // opaque: the open file, one split, its
 
 // Opens one split for collective reads on a duplicate of all (never on a Cartesian communicator).
 // Checks schema, types, ranks, complete flag, that offsets ascend from 0 to the size of tokens,
-// that every label is in [0, classes), that no example is empty, and that it has one document:
-// RFA_ERR_IO with file, dataset, index. Agreed. Collective.
+// that every label is in [0, classes), and that no document is empty: RFA_ERR_IO with file,
+// dataset, index. Agreed. Collective.
 RFA_NODISCARD rfa_status rfa_dataset_open(rfa_dataset **out,
                                           const rfa_comm *all,
                                           const char *path,
                                           const char *split);
-// The same for one document of each example: 0, or 1 in data sets of pairs. RFA_ERR_IO when there
-// is no such document. Two open documents of one split have the same examples and labels.
+// The same for one document of each example alone: 0, or 1 in data sets of pairs. RFA_ERR_IO when
+// there is no such document.
 RFA_NODISCARD rfa_status rfa_dataset_open_document(
     rfa_dataset **out, const rfa_comm *all, const char *path, const char *split, int document);
 void rfa_dataset_close(rfa_dataset **dataset); // NULL-safe. Collective
@@ -43,22 +43,26 @@ void rfa_dataset_close(rfa_dataset **dataset); // NULL-safe. Collective
 int64_t rfa_dataset_examples(const rfa_dataset *dataset);
 int rfa_dataset_classes(const rfa_dataset *dataset);    // attribute "classes"
 int rfa_dataset_vocabulary(const rfa_dataset *dataset); // number of ids, padding included
-int rfa_dataset_documents(const rfa_dataset *dataset);  // of an example, 1 or 2
+int rfa_dataset_documents(const rfa_dataset *dataset);  // of an example in the file, 1 or 2
+
+// What a model reads is sequences: an open data set has one an example, or where both documents of
+// pairs are open two, numbered 2 example + document.
+int rfa_dataset_sequences(const rfa_dataset *dataset); // an example
 ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset);
 const char *rfa_dataset_task(const rfa_dataset *dataset);
 const char *
 rfa_dataset_digest(const rfa_dataset *dataset); // 16 hex digits over all splits, from the file
 const char *rfa_dataset_path(const rfa_dataset *dataset);
-ptrdiff_t rfa_dataset_length(const rfa_dataset *dataset, int64_t example);
+ptrdiff_t rfa_dataset_length(const rfa_dataset *dataset, int64_t sequence);
 int rfa_dataset_label(const rfa_dataset *dataset, int64_t example);
 
-// ids[row0 + t] of each leaf = token (begin + t) of example examples[leaf.example], 0 in padded
-// rows. One collective hyperslab read of just these tokens by all ranks of the file's communicator
-// (a rank without leaves takes part with an empty selection). An id outside the vocabulary is
-// RFA_ERR_IO, naming the example and position. Agreed. Collective over all.
+// ids[row0 + t] of each leaf = token (begin + t) of sequence sequences[leaf.example], 0 in padded
+// rows. One collective hyperslab read of just these tokens by all ranks of the file's communicator,
+// two for pairs (a rank without leaves takes part with an empty selection). An id outside the
+// vocabulary is RFA_ERR_IO, naming the example and position. Agreed. Collective over all.
 RFA_NODISCARD rfa_status rfa_dataset_read(rfa_dataset *dataset,
                                           uint16_t *ids,
-                                          const int64_t *examples,
+                                          const int64_t *sequences,
                                           const rfa_leaf *leaves,
                                           int leaf_count);
 

@@ -24,10 +24,10 @@ typedef struct {
 
 struct rfa_dataset {
     rfa_dataset_facts facts;
-    char *path, *name; // name of the dataset: "<split>/tokens"
-    int document;      // 0 or 1
-    bool single;       // a data set of pairs is refused
-    rfa_comm comm;     // own duplicate
+    char *path, *name;   // name of the dataset: "<split>/tokens"
+    int document;        // 0 or 1
+    rfa_dataset *second; // the other document of a pair, of the same examples; or NULL
+    rfa_comm comm;       // own duplicate
     hid_t file, tokens, type, transfer;
     int id_bytes; // 1 or 2
     int first_id; // id = stored value + first_id

@@ -27,9 +27,15 @@ int rfa_dataset_documents(const rfa_dataset *dataset)
     return dataset->facts.documents;
 }
 
+int rfa_dataset_sequences(const rfa_dataset *dataset)
+{
+    return dataset->second ? 2 : 1;
+}
+
 ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset)
 {
-    return dataset->facts.longest;
+    const ptrdiff_t second = dataset->second ? dataset->second->facts.longest : 0;
+    return dataset->facts.longest > second ? dataset->facts.longest : second;
 }
 
 const char *rfa_dataset_task(const rfa_dataset *dataset)
@@ -47,10 +53,12 @@ const char *rfa_dataset_path(const rfa_dataset *dataset)
     return dataset->path;
 }
 
-ptrdiff_t rfa_dataset_length(const rfa_dataset *dataset, int64_t example)
+ptrdiff_t rfa_dataset_length(const rfa_dataset *dataset, int64_t sequence)
 {
-    RFA_ASSERT(example >= 0 && example < dataset->facts.examples);
-    return dataset->offsets[example + 1] - dataset->offsets[example];
+    const int64_t each = rfa_dataset_sequences(dataset), example = sequence / each;
+    const rfa_dataset *d = sequence % each > 0 ? dataset->second : dataset;
+    RFA_ASSERT(sequence >= 0 && example < d->facts.examples);
+    return d->offsets[example + 1] - d->offsets[example];
 }
 
 int rfa_dataset_label(const rfa_dataset *dataset, int64_t example)
@@ -78,21 +86,26 @@ static rfa_status reserve(void *memory, ptrdiff_t *capacity, ptrdiff_t count, si
     return RFA_OK;
 }
 
-// What the leaves want as pieces in file order. Leaves without tokens want nothing.
-static rfa_status list_pieces(rfa_dataset *d,
-                              ptrdiff_t *pieces,
-                              ptrdiff_t *tokens,
-                              const int64_t *examples,
-                              const rfa_leaf *leaves,
-                              int leaf_count)
+// What a read is about: leaves, and which sequence each one's example is; each: sequences an
+// example, of which this document is one.
+typedef struct {
+    const int64_t *sequences;
+    const rfa_leaf *leaves;
+    int leaf_count, each;
+} wish;
+
+// What the leaves want of d's document as pieces in file order. Leaves without tokens want nothing.
+static rfa_status list_pieces(rfa_dataset *d, ptrdiff_t *pieces, ptrdiff_t *tokens, const wish *of)
 {
+    const rfa_leaf *leaves = of->leaves;
     *pieces = *tokens = 0;
-    RFA_TRY(reserve(&d->pieces, &d->piece_capacity, leaf_count, sizeof *d->pieces));
-    for (int l = 0; l < leaf_count; l++) {
-        if (leaves[l].tokens > 0) {
-            const int64_t example = examples[leaves[l].example];
-            RFA_ASSERT(leaves[l].begin >= 0 &&
-                       leaves[l].begin + leaves[l].tokens <= rfa_dataset_length(d, example));
+    RFA_TRY(reserve(&d->pieces, &d->piece_capacity, of->leaf_count, sizeof *d->pieces));
+    for (int l = 0; l < of->leaf_count; l++) {
+        const int64_t sequence = of->sequences[leaves[l].example], example = sequence / of->each;
+        if (leaves[l].tokens > 0 && (of->each == 1 || sequence % of->each == d->document)) {
+            RFA_ASSERT(leaves[l].begin >= 0 && example < d->facts.examples &&
+                       leaves[l].begin + leaves[l].tokens <=
+                           d->offsets[example + 1] - d->offsets[example]);
             d->pieces[(*pieces)++] =
                 (rfa_dataset_piece){.begin = d->offsets[example] + leaves[l].begin,
                                     .count = leaves[l].tokens,
@@ -147,14 +160,10 @@ select_pieces(const rfa_dataset *d, hid_t space, ptrdiff_t pieces, ptrdiff_t *to
 }
 
 // Buffer to rows, with a check of every id.
-static rfa_status scatter(const rfa_dataset *d,
-                          uint16_t *ids,
-                          const int64_t *examples,
-                          const rfa_leaf *leaves,
-                          ptrdiff_t pieces)
+static rfa_status scatter(const rfa_dataset *d, uint16_t *ids, const wish *of, ptrdiff_t pieces)
 {
     for (ptrdiff_t p = 0; p < pieces; p++) {
-        const rfa_leaf *leaf = &leaves[d->pieces[p].leaf];
+        const rfa_leaf *leaf = &of->leaves[d->pieces[p].leaf];
         const uint8_t *from = d->buffer + d->pieces[p].source * d->id_bytes;
         uint16_t *to = ids + leaf->row0;
         for (ptrdiff_t t = 0; t < leaf->tokens; t++) {
@@ -171,8 +180,8 @@ static rfa_status scatter(const rfa_dataset *d,
                 return rfa_fail(RFA_ERR_IO,
                                 "%s: dataset '%s': example %" PRId64 ", token %td: id %d is not in "
                                 "the vocabulary of %d",
-                                d->path, d->name, examples[leaf->example], leaf->begin + t, id,
-                                d->facts.symbols);
+                                d->path, d->name, of->sequences[leaf->example] / of->each,
+                                leaf->begin + t, id, d->facts.symbols);
             }
             to[t] = (uint16_t)id;
         }
@@ -180,23 +189,13 @@ static rfa_status scatter(const rfa_dataset *d,
     return RFA_OK;
 }
 
-rfa_status rfa_dataset_read(rfa_dataset *dataset,
-                            uint16_t *ids,
-                            const int64_t *examples,
-                            const rfa_leaf *leaves,
-                            int leaf_count)
+static rfa_status read_document(rfa_dataset *d, uint16_t *ids, const wish *of)
 {
-    rfa_dataset *d = dataset;
     ptrdiff_t pieces = 0, wanted = 0, total = 0;
     hid_t memory = H5I_INVALID_HID, file = H5I_INVALID_HID;
-    for (int l = 0; l < leaf_count; l++) {
-        if (leaves[l].rows > 0) { // ids may be NULL without any
-            memset(ids + leaves[l].row0, 0, (size_t)leaves[l].rows * sizeof *ids);
-        }
-    }
     rfa_status status = rfa_fault("dataset.read", &d->comm, RFA_ERR_IO);
     if (status == RFA_OK) {
-        status = list_pieces(d, &pieces, &wanted, examples, leaves, leaf_count);
+        status = list_pieces(d, &pieces, &wanted, of);
     }
     if (status == RFA_OK) {
         file = H5Dget_space(d->tokens);
@@ -215,11 +214,27 @@ rfa_status rfa_dataset_read(rfa_dataset *dataset,
         if (H5Dread(d->tokens, d->type, memory, file, d->transfer, d->buffer) < 0) {
             status = rfa_h5_fail(RFA_ERR_IO, d->path, "dataset '%s' can't be read", d->name);
         } else {
-            status = scatter(d, ids, examples, leaves, pieces);
+            status = scatter(d, ids, of, pieces);
         }
         status = rfa_agree(&d->comm, status);
     }
     rfa_h5_close(&memory);
     rfa_h5_close(&file);
     return status;
+}
+
+rfa_status rfa_dataset_read(rfa_dataset *dataset,
+                            uint16_t *ids,
+                            const int64_t *sequences,
+                            const rfa_leaf *leaves,
+                            int leaf_count)
+{
+    const wish of = {sequences, leaves, leaf_count, rfa_dataset_sequences(dataset)};
+    for (int l = 0; l < leaf_count; l++) {
+        if (leaves[l].rows > 0) { // ids may be NULL without any
+            memset(ids + leaves[l].row0, 0, (size_t)leaves[l].rows * sizeof *ids);
+        }
+    }
+    RFA_TRY(read_document(dataset, ids, &of));
+    return dataset->second ? read_document(dataset->second, ids, &of) : RFA_OK;
 }

@@ -49,11 +49,14 @@ rfa_status rfa_batch_create(rfa_batch *batch,
                             int parts,
                             int part,
                             ptrdiff_t max_length,
-                            ptrdiff_t span)
+                            ptrdiff_t span,
+                            int documents)
 {
+    const ptrdiff_t sequences = (ptrdiff_t)capacity * documents;
     RFA_ASSERT(span % RFA_ROWS == 0);
     *batch = (rfa_batch){
         .capacity = capacity,
+        .documents = documents,
         .segments = segments,
         .parts = parts,
         .part = part,
@@ -61,12 +64,11 @@ rfa_status rfa_batch_create(rfa_batch *batch,
         .span = span,
         .own = rfa_part_begin(segments, parts, part + 1) - rfa_part_begin(segments, parts, part),
     };
-    RFA_TRY(rfa_alloc(&batch->id, capacity, sizeof *batch->id, "batch"));
+    RFA_TRY(rfa_alloc(&batch->id, sequences, sizeof *batch->id, "batch"));
     RFA_TRY(rfa_alloc(&batch->label, capacity, sizeof *batch->label, "batch"));
-    RFA_TRY(rfa_alloc(&batch->length, capacity, sizeof *batch->length, "batch"));
-    RFA_TRY(rfa_alloc(&batch->present, capacity, sizeof *batch->present, "batch"));
-    return rfa_alloc(&batch->leaves, (ptrdiff_t)capacity * batch->own, sizeof *batch->leaves,
-                     "batch");
+    RFA_TRY(rfa_alloc(&batch->length, sequences, sizeof *batch->length, "batch"));
+    RFA_TRY(rfa_alloc(&batch->present, sequences, sizeof *batch->present, "batch"));
+    return rfa_alloc(&batch->leaves, sequences * batch->own, sizeof *batch->leaves, "batch");
 }
 
 void rfa_batch_destroy(rfa_batch *batch)
@@ -108,17 +110,18 @@ rfa_status rfa_batch_lay_out(rfa_batch *batch, int n, int first, int window, int
     RFA_ASSERT(n <= batch->capacity && window < windows);
     const ptrdiff_t begin = window * batch->span;
     batch->examples = n;
-    batch->first = first;
+    batch->sequences = n * batch->documents;
+    batch->first = first * batch->documents;
     batch->window = window;
     batch->windows = windows;
-    batch->leaf_count = n * batch->own;
+    batch->leaf_count = batch->sequences * batch->own;
     batch->tokens = 0;
-    for (int e = 0; e < n; e++) {
-        const ptrdiff_t left = batch->length[e] > begin ? batch->length[e] - begin : 0;
-        batch->present[e] = batch->span > 0 && batch->span < left ? batch->span : left;
+    for (int s = 0; s < batch->sequences; s++) {
+        const ptrdiff_t left = batch->length[s] > begin ? batch->length[s] - begin : 0;
+        batch->present[s] = batch->span > 0 && batch->span < left ? batch->span : left;
     }
-    batch->rows = rfa_leaves_fill(batch->leaves, batch->present, n, batch->segments, batch->parts,
-                                  batch->part);
+    batch->rows = rfa_leaves_fill(batch->leaves, batch->present, batch->sequences, batch->segments,
+                                  batch->parts, batch->part);
     RFA_TRY(reserve_rows(batch));
     for (int l = 0; l < batch->leaf_count; l++) {
         rfa_leaf *leaf = &batch->leaves[l];
@@ -133,11 +136,12 @@ rfa_status rfa_batch_lay_out(rfa_batch *batch, int n, int first, int window, int
 
 void rfa_batch_describe(rfa_batch *batch, const rfa_dataset *dataset, const int64_t *id, int n)
 {
-    for (int e = 0; e < n; e++) {
-        const ptrdiff_t length = rfa_dataset_length(dataset, id[e]);
-        batch->id[e] = id[e];
-        batch->label[e] = rfa_dataset_label(dataset, id[e]);
-        batch->length[e] = length < batch->max_length ? length : batch->max_length;
+    for (int s = 0; s < n * batch->documents; s++) {
+        const int64_t example = id[s / batch->documents];
+        batch->id[s] = example * batch->documents + s % batch->documents;
+        const ptrdiff_t length = rfa_dataset_length(dataset, batch->id[s]);
+        batch->label[s / batch->documents] = rfa_dataset_label(dataset, example);
+        batch->length[s] = length < batch->max_length ? length : batch->max_length;
     }
 }
 

@@ -28,17 +28,20 @@ static inline int64_t rfa_share(int64_t n, int d, int D)
     return n * d / D;
 }
 
-// A few examples of one data group, and this rank's tokens of one window of them.
+// A few examples of one data group, and this rank's tokens of one window of them. The sequences of
+// a pair stand side by side: an example of leaves and plans is a sequence here.
 typedef struct {
     int examples;        // of this pass, may be 0
+    int documents;       // sequences of an example: 1 or 2
+    int sequences;       // examples * documents
     int window, windows; // which of how many
-    int first;           // index of the first one in the whole batch: the key of its dropout
-    int64_t *id;         // [capacity] index in the data set
-    int *label;          // [capacity]
-    ptrdiff_t *length;   // [capacity] tokens, cut at max_length
-    ptrdiff_t *present;  // [capacity] tokens in the window; length where there is one window
-    rfa_leaf *leaves;    // [examples * own], begin: in the whole example
-    int own, leaf_count; // segments of this rank; examples * own
+    int first;           // number of the first sequence in the whole batch: the key of its dropout
+    int64_t *id;         // [sequences] number in the data set
+    int *label;          // [examples]
+    ptrdiff_t *length;   // [sequences] tokens, cut at max_length
+    ptrdiff_t *present;  // [sequences] tokens in the window; length where there is one window
+    rfa_leaf *leaves;    // [sequences * own], begin: in the whole sequence
+    int own, leaf_count; // segments of this rank; sequences * own
     ptrdiff_t rows;      // of this rank
     ptrdiff_t tokens;    // valid, of this rank and window
     uint16_t *ids;       // [rows]
@@ -47,15 +50,17 @@ typedef struct {
     ptrdiff_t row_capacity, max_length, span;
 } rfa_batch;
 
-// For passes of up to capacity examples, in windows of span tokens (a multiple of RFA_ROWS; 0: one
-// window for all), cut into segments; this rank is part of parts. Local.
+// For passes of up to capacity examples of one or two documents, in windows of span tokens (a
+// multiple of RFA_ROWS; 0: one window for all), cut into segments; this rank is part of parts.
+// Local.
 RFA_NODISCARD rfa_status rfa_batch_create(rfa_batch *batch,
                                           int capacity,
                                           int segments,
                                           int parts,
                                           int part,
                                           ptrdiff_t max_length,
-                                          ptrdiff_t span);
+                                          ptrdiff_t span,
+                                          int documents);
 void rfa_batch_destroy(rfa_batch *batch); // idempotent
 
 // Windows of an example of length tokens, 1 or more. Local.

@@ -92,7 +92,7 @@ static rfa_attention_options attention_options(const rfa_config *config)
 }
 
 rfa_classifier_options
-rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary)
+rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary, int documents)
 {
     return (rfa_classifier_options){
         .layers = config->model.layers,
@@ -100,8 +100,11 @@ rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabul
         .heads = config->model.heads,
         .feed_forward = config->model.feed_forward,
         .head = config->model.head,
+        .head2 = config->model.head2,
+        .documents = documents,
+        .match = (rfa_match_kind)config->model.match,
         .classes = classes,
-        .vocabulary = vocabulary,
+        .vocabulary = config->model.vocabulary > 0 ? config->model.vocabulary : vocabulary,
         .max_length = config->data.max_length,
         .positions = (rfa_positions)config->model.positions,
         .pooling = (rfa_pooling)config->model.pooling,
@@ -126,11 +129,33 @@ rfa_schedule rfa_session_schedule(const rfa_config *config)
     };
 }
 
+// What a data set of pairs asks of a configuration.
+static rfa_status check_pairs(const rfa_config *config)
+{
+    if (config->train.window > 0 && config->train.carry == RFA_CARRY_STATEFUL) {
+        return rfa_fail(RFA_ERR_USAGE, "train.carry stateful reads windows out by themselves: not "
+                                       "for data sets of pairs");
+    }
+    rfa_config twice = *config; // as many sequences, in the sums of their gradients
+    twice.train.batch *= 2;
+    return rfa_config_check(&twice);
+}
+
 static rfa_status create_model(rfa_session *session)
 {
+    const int64_t table = session->config.model.vocabulary;
+    const int symbols = rfa_dataset_vocabulary(session->data);
+    if (table > 0 && table < symbols) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "model.vocabulary (%" PRId64 ") is smaller than that of %s (%d)", table,
+                        rfa_dataset_path(session->data), symbols);
+    }
+    if (rfa_dataset_sequences(session->data) > 1) {
+        RFA_TRY(check_pairs(&session->config));
+    }
     const rfa_classifier_options options =
-        rfa_session_model(&session->config, rfa_dataset_classes(session->data),
-                          rfa_dataset_vocabulary(session->data));
+        rfa_session_model(&session->config, rfa_dataset_classes(session->data), symbols,
+                          rfa_dataset_sequences(session->data));
     return rfa_classifier_create(&session->model, &options, &session->grid.sequence,
                                  session->exchange);
 }
@@ -175,7 +200,7 @@ static rfa_status create(rfa_session *session, const rfa_comm *world, const char
         all, rfa_batch_create(&session->batch, (int)(micro > 0 && micro < share ? micro : share),
                               (int)config->parallel.segments, session->grid.sequence.size,
                               session->grid.sequence.rank, config->data.max_length,
-                              config->train.window)));
+                              config->train.window, rfa_dataset_sequences(session->data))));
     session->ceiling = rfa_mem_is_plan() ? 0 : measure_ceiling(all);
     return RFA_OK;
 }

@@ -30,9 +30,10 @@ RFA_NODISCARD rfa_status rfa_session_create(rfa_session *session,
                                             const char *split);
 void rfa_session_destroy(rfa_session *session); // idempotent. Collective
 
-// The model that a configuration describes, for data of so many classes and symbols. Local.
+// The model that a configuration describes, for data of so many classes, symbols and documents an
+// example. Local.
 rfa_classifier_options
-rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary);
+rfa_session_model(const rfa_config *config, ptrdiff_t classes, ptrdiff_t vocabulary, int documents);
 
 rfa_schedule rfa_session_schedule(const rfa_config *config);
 

@@ -20,18 +20,22 @@ int rfa_session_windows(const rfa_session *session,
                         int64_t n)
 {
     int windows = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int own = rfa_batch_windows(&session->batch, rfa_dataset_length(data, id[i]));
+    const int documents = session->batch.documents;
+    for (int64_t i = 0; i < n * documents; i++) {
+        const int64_t sequence = id[i / documents] * documents + i % documents;
+        const int own = rfa_batch_windows(&session->batch, rfa_dataset_length(data, sequence));
         windows = own > windows ? own : windows;
     }
     return windows;
 }
 
-// Tokens of an example that a portion has.
+// Tokens that a portion has of sequence i, counted over its examples.
 static ptrdiff_t portion_tokens(const rfa_session *session, const rfa_portion *portion, int64_t i)
 {
     const ptrdiff_t longest = (ptrdiff_t)session->config.data.max_length;
-    const ptrdiff_t length = rfa_dataset_length(portion->data, portion->id[i]);
+    const int documents = session->batch.documents;
+    const int64_t sequence = portion->id[i / documents] * documents + i % documents;
+    const ptrdiff_t length = rfa_dataset_length(portion->data, sequence);
     const ptrdiff_t tokens = length < longest ? length : longest;
     const ptrdiff_t span = session->batch.span, begin = portion->window * span;
     if (portion->window < 0) {
@@ -45,7 +49,7 @@ int64_t rfa_session_examples(const rfa_session *session, const rfa_portion *port
 {
     int64_t examples = 0;
     for (int64_t i = 0; i < portion->n; i++) {
-        examples += portion_tokens(session, portion, i) > 0;
+        examples += portion_tokens(session, portion, i * session->batch.documents) > 0;
     }
     return examples;
 }
@@ -53,7 +57,7 @@ int64_t rfa_session_examples(const rfa_session *session, const rfa_portion *port
 double rfa_session_flops(const rfa_session *session, const rfa_portion *portion)
 {
     double flops = 0;
-    for (int64_t i = 0; i < portion->n; i++) {
+    for (int64_t i = 0; i < portion->n * session->batch.documents; i++) {
         const ptrdiff_t tokens = portion_tokens(session, portion, i);
         if (tokens > 0) {
             flops += rfa_classifier_flops(session->model, tokens, false) +

@@ -325,7 +325,12 @@ static void head_and_cross_entropy(void **state)
         want[i] = test_doubles(sizes[i]);
         test_fill(gradient[i], sizes[i], 40, 1); // overwritten
     }
-    const rfa_head_weights weights = {E, HIDDEN, CLASSES, in[1].x, in[2].x, in[3].x, in[4].x};
+    const rfa_head_weights weights = {.layers = 2,
+                                      .size = {E, HIDDEN, CLASSES},
+                                      .w = {in[1].x, in[3].x},
+                                      .b = {in[2].x, in[4].x}};
+    const rfa_head_gradients to = {.w = {gradient[1], gradient[3]},
+                                   .b = {gradient[2], gradient[4]}};
     for (int label = 0; label < CLASSES; label += 3) {
         const ref_head at = {E,          HIDDEN,     CLASSES,    in[0].wide, in[1].wide,
                              in[2].wide, in[3].wide, in[4].wide, label};
@@ -339,8 +344,7 @@ static void head_and_cross_entropy(void **state)
         const double loss = rfa_cross_entropy(dlogits, logits, CLASSES, label, 1);
         check(fabs(loss - head_loss(&at)) <= 32 * test_eps());
         check(rfa_cross_entropy(NULL, logits, CLASSES, label, 1) == loss);
-        rfa_head_backward(gradient[0], gradient[1], gradient[2], gradient[3], gradient[4], dlogits,
-                          hidden, in[0].x, &weights);
+        rfa_head_backward(gradient[0], &to, dlogits, hidden, in[0].x, &weights);
         for (int i = 0; i < 5; i++) {
             ref_differences(want[i], in[i].wide, sizes[i], step, head_loss, &at);
             check_close(names[i], gradient[i], want[i], sizes[i], 32 * test_eps() + differences);

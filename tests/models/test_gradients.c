@@ -35,7 +35,8 @@ static double slope(world *w, const rfa_parameter *p, const rfa_real *direction,
 static void check_model(const char *name, const rfa_classifier_options *options, ptrdiff_t span)
 {
     world w;
-    world_create_windows(&w, test_world.comm, options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES, span);
+    world_create_windows(&w, test_world.comm, options, RFA_EXCHANGE_AUTO, lengths,
+                         EXAMPLES / options->documents, span);
     // Away from the initial values, where biases and shifts are alike for all channels.
     const rfa_parameters *table = rfa_classifier_table(w.model);
     rfa_real *noise = test_reals(table->size);
@@ -99,6 +100,29 @@ static void other_parts_have_them_too(void **state)
     options.attention.gate = RFA_GATE_LEARNED;
     check_model("last token", &options, 0);
     check_model("last token, windows", &options, 48);
+    options.documents = 2;
+    options.match = RFA_MATCH_NLI;
+    check_model("pairs, windows", &options, 48);
+}
+
+// Heads of pairs and with another layer.
+static void heads_have_them_too(void **state)
+{
+    (void)state;
+    static const rfa_pooling poolings[] = {RFA_POOLING_MEAN, RFA_POOLING_FIRST, RFA_POOLING_LAST,
+                                           RFA_POOLING_PADDED_MEAN};
+    for (int i = 0; i < 8; i++) {
+        rfa_classifier_options options = world_options(
+            i < 4 ? RFA_ATTENTION_RFA : RFA_ATTENTION_SOFTMAX, false, poolings[i % 4]);
+        options.documents = 2;
+        options.match = i % 2 ? RFA_MATCH_NLI : RFA_MATCH_CONCAT;
+        options.head2 = i % 3 ? 0 : 20;
+        check_model("pairs", &options, 0);
+    }
+    rfa_classifier_options options = world_options(RFA_ATTENTION_ELU, true, RFA_POOLING_LAST);
+    options.head2 = 20;
+    options.vocabulary = 32; // more rows than ids
+    check_model("two hidden layers", &options, 0);
 }
 
 int main(void)
@@ -106,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_the_slopes_of_its_loss),
         cmocka_unit_test(other_parts_have_them_too),
+        cmocka_unit_test(heads_have_them_too),
     };
     return test_main(tests);
 }

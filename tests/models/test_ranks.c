@@ -41,8 +41,9 @@ compare(const char *name, const rfa_classifier_options *options, rfa_exchange_al
 {
     const ptrdiff_t E = options->width;
     world many, one;
-    world_create(&many, test_world.comm, options, algorithm, lengths, EXAMPLES);
-    world_create(&one, MPI_COMM_SELF, options, algorithm, lengths, EXAMPLES);
+    const int examples = EXAMPLES / options->documents;
+    world_create(&many, test_world.comm, options, algorithm, lengths, examples);
+    world_create(&one, MPI_COMM_SELF, options, algorithm, lengths, examples);
     for (int64_t step = 0; step <= STEP; step += STEP) { // evaluation, training
         const double a = world_loss(&many, step, true), b = world_loss(&one, step, true);
         if (a != b) {
@@ -71,6 +72,21 @@ static void test_same_bits(void **state)
         if (variant->attention.kind == RFA_ATTENTION_RFA) {
             compare(variant->name, &options, RFA_EXCHANGE_TRANSPOSED);
         }
+    }
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    static const rfa_attention_kind kinds[] = {RFA_ATTENTION_RFA, RFA_ATTENTION_SOFTMAX,
+                                               RFA_ATTENTION_LARA, RFA_ATTENTION_EVA};
+    for (int i = 0; i < 8; i++) {
+        rfa_classifier_options options =
+            world_options(kinds[i % 4], false, i < 4 ? RFA_POOLING_MEAN : RFA_POOLING_FIRST);
+        options.documents = 2;
+        options.match = i % 2 ? RFA_MATCH_NLI : RFA_MATCH_CONCAT;
+        options.head2 = i % 3 ? 0 : 20;
+        compare("pairs", &options, RFA_EXCHANGE_AUTO);
     }
 }
 
@@ -240,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_fast_is_close),
         cmocka_unit_test(test_causal_sees_no_later_token),
         cmocka_unit_test(test_examples_do_not_mix),

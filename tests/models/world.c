@@ -10,6 +10,7 @@ rfa_classifier_options world_options(rfa_attention_kind kind, bool causal, rfa_p
         .heads = 2,
         .feed_forward = 48,
         .head = 24,
+        .documents = 1,
         .classes = WORLD_CLASSES,
         .vocabulary = WORLD_VOCABULARY,
         .max_length = 400,
@@ -154,12 +155,12 @@ void world_load(world *w, const ptrdiff_t *lengths, int examples)
 {
     rfa_batch *batch = &w->batch;
     int windows = 1;
-    for (int e = 0; e < examples; e++) {
-        const int own = rfa_batch_windows(batch, lengths[e]);
+    for (int s = 0; s < examples * batch->documents; s++) {
+        const int own = rfa_batch_windows(batch, lengths[s]), e = s / batch->documents;
         windows = own > windows ? own : windows;
-        batch->id[e] = e;
+        batch->id[s] = s;
         batch->label[e] = (3 * e + 1) % WORLD_CLASSES;
-        batch->length[e] = lengths[e];
+        batch->length[s] = lengths[s];
     }
     world_show(w, examples, 0, windows);
 }
@@ -187,7 +188,7 @@ void world_create_windows(world *w,
     check_ok(rfa_exchange_create(&w->exchange, &w->sequence, options->segments, algorithm));
     check_ok(rfa_classifier_create(&w->model, options, &w->sequence, w->exchange));
     check_ok(rfa_batch_create(&w->batch, examples, options->segments, w->sequence.size,
-                              w->sequence.rank, options->max_length, span));
+                              w->sequence.rank, options->max_length, span, options->documents));
     w->gradient = test_reals(rfa_classifier_table(w->model)->size);
     w->dlogits = test_reals((ptrdiff_t)examples * options->classes);
     world_load(w, lengths, examples);

@@ -44,7 +44,7 @@ void world_create_windows(world *w,
                           ptrdiff_t span);
 void world_destroy(world *w);
 
-// Tokens and labels are functions of example and position.
+// Tokens and labels are functions of sequence and position; lengths [examples * documents].
 void world_load(world *w, const ptrdiff_t *lengths, int examples);
 
 // Goes to a window of the batch.
