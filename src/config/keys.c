@@ -221,6 +221,9 @@ const rfa_key rfa_keys[] = {
      .help = "Validation during training. 0: only at the end."},
     {KEY(train, evaluate_examples), .max = MANY, .number = 0, .unit = "examples",
      .help = "First examples of the validation split that count. 0: all."},
+    {KEY(train, test_examples), .max = MANY, .number = 0, .neutral = true, .unit = "examples",
+     .help = "First examples of the test split that the result at the end is of, for trials. 0: "
+             "all, as a result that is compared with others must be."},
     {KEY(train, checkpoint_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",
      .help = "Steps that a crash can cost. 0: only at the end or when stopped."},
     {KEY(train, checkpoint_minutes), .max = 1e6, .number = 0, .neutral = true, .unit = "minutes",

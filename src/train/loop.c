@@ -333,7 +333,8 @@ static rfa_status test(rfa_training *training)
     rfa_dataset *data = NULL;
     rfa_score score = {0};
     RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
-    rfa_status status = rfa_evaluate(session, data, 0, training->confusion, &score);
+    rfa_status status = rfa_evaluate(session, data, session->config.train.test_examples,
+                                     training->confusion, &score);
     rfa_dataset_close(&data);
     RFA_TRY(status);
     rfa_provenance_peaks(training->run, all);
