@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
+#include "train/report.h"
 #include "train/state.h"
 
 #include <getopt.h>
@@ -77,8 +78,7 @@ static rfa_status evaluate(rfa_session *session,
         rfa_note("%s%s after step %" PRId64 ", %s of %s, digest %s", shown, which, header.step,
                  split, rfa_dataset_path(session->data), rfa_dataset_digest(session->data));
         rfa_print("%s loss %.17g", split, score.loss);
-        rfa_print("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")", split,
-                  (double)score.correct / (double)score.examples, score.correct, score.examples);
+        rfa_report_score(split, &score, classes, true);
     }
     rfa_free(confusion);
     return status;

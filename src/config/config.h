@@ -65,7 +65,9 @@ typedef struct {
         double weight_decay, beta1, beta2, epsilon;
         double clip;                               // global L2 norm; 0: off
         int64_t evaluate_every, evaluate_examples; // 0 examples: the whole validation split
-        int64_t test_examples;                     // 0: the whole test split
+        int64_t patience;      // validations without a better one before the run ends; 0: off
+        int test;              // 0: the last parameters, 1: the best of the validation split
+        int64_t test_examples; // 0: the whole test split
         int64_t checkpoint_every;
         double checkpoint_minutes; // also after this many minutes; 0: off
         int64_t check_every;       // steps between comparisons of the parameters over ranks; 0: off

@@ -30,6 +30,7 @@ static const char *const poolings[] = {"mean", "first", "last", "padded_mean", N
 static const char *const matches[] = {"concat", "nli", NULL};
 static const char *const carries[] = {"exact", "detach", "stateful", NULL};
 static const char *const schedules[] = {"linear", "rsqrt", "cosine", "one_cycle", NULL};
+static const char *const tested[] = {"last", "best", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
 
 #define MANY 1e9                 // steps, examples: more than any run has
@@ -221,6 +222,14 @@ const rfa_key rfa_keys[] = {
      .help = "Validation during training. 0: only at the end."},
     {KEY(train, evaluate_examples), .max = MANY, .number = 0, .unit = "examples",
      .help = "First examples of the validation split that count. 0: all."},
+    {KEY(train, patience), .max = MANY, .number = 0, .unit = "validations",
+     .help =
+         "The run ends, finished, when so many validations in a row were no better than the best "
+         "one. 0: it takes all its steps."},
+    {KEY(train, test), .number = 0, .choices = tested, .neutral = true, .unit = "",
+     .help =
+         "Parameters that the test split is read with at the end: the last ones, or those of the "
+         "best validation (ties: the earlier), from RUN.best.ckpt."},
     {KEY(train, test_examples), .max = MANY, .number = 0, .neutral = true, .unit = "examples",
      .help = "First examples of the test split that the result at the end is of, for trials. 0: "
              "all, as a result that is compared with others must be."},

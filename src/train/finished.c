@@ -9,8 +9,11 @@
 static bool is_finished(const rfa_run_view *view, const rfa_session *session)
 {
     const rfa_step_record *last = view->steps > 0 ? &view->step[view->steps - 1] : NULL;
-    return strcmp(view->state, "finished") == 0 && view->test.examples > 0 && last &&
-           last->step == session->config.train.steps && last->digest == rfa_session_digest(session);
+    const rfa_run_attribute *early = rfa_attributes_find(&view->attributes, "stopped_early");
+    const bool all =
+        last && (last->step == session->config.train.steps || (early && early->integer != 0));
+    return strcmp(view->state, "finished") == 0 && view->test.examples > 0 && all &&
+           last->digest == rfa_session_digest(session);
 }
 
 rfa_status rfa_finished_check(bool *finished, const char *run_path, const rfa_session *session)
@@ -24,7 +27,10 @@ rfa_status rfa_finished_check(bool *finished, const char *run_path, const rfa_se
             rfa_attributes_find(&view.attributes, "rank_independent");
         answer = 1;
         rfa_note("%s is finished: nothing is left to do", run_path);
-        rfa_report_result(session, view.test.correct, view.test.examples,
+        const rfa_score score = {.correct = view.test.correct,
+                                 .examples = view.test.examples,
+                                 .confusion = view.test.confusion};
+        rfa_report_result(session, &score, rfa_session_digest(session),
                           free_of_ranks && free_of_ranks->integer != 0);
     }
     rfa_run_view_free(&view);

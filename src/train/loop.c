@@ -1,45 +1,18 @@
-#include "train/loop.h"
+#include "train/loop_impl.h"
 
 #include "base/log.h"
 #include "base/stop.h"
 #include "optim/adamw.h"
 #include "storage/checkpoint.h"
-#include "train/course.h"
 #include "train/finished.h"
 #include "train/profiling.h"
 #include "train/provenance.h"
-#include "train/report.h"
 #include "train/state.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-// All that a run in progress holds beside the session.
-typedef struct {
-    rfa_session *session;
-    rfa_dataset *validation;
-    rfa_course course;
-    rfa_adamw optimiser;
-    rfa_tally tally;
-    rfa_run *run; // rank 0
-    const rfa_train_options *options;
-    const char *path;
-    const char *stop;             // why to end after this step, or NULL
-    bool validating;              // within an evaluation
-    bool checkpoint_asked;        // by time
-    double started, checkpointed; // rfa_now at the start and at the last checkpoint
-    double round;                 // rfa_now where this round began
-    double longest;               // seconds of the longest round: steps up to the end of a batch,
-                                  // validation, checkpoint
-    int64_t step;                 // optimiser steps done
-    int64_t best_correct, best_step, checkpoint_step;
-    int64_t *confusion;
-    rfa_real *gradient, *dlogits;
-    rfa_pace pace;       // of the steps of this process
-    double former_flops; // model flops of the steps before
-} rfa_training;
 
 static rfa_status create(rfa_training *training)
 {
@@ -186,81 +159,6 @@ static rfa_status take_step(rfa_training *training, rfa_step_record *record, rfa
     return RFA_OK;
 }
 
-static rfa_evaluation_record
-evaluation_record(const rfa_training *training, const char *split, const rfa_score *score)
-{
-    rfa_evaluation_record record = {
-        .step = training->step,
-        .loss = score->loss,
-        .correct = score->correct,
-        .examples = score->examples,
-        .classes = rfa_dataset_classes(training->session->data),
-        .confusion = score->confusion,
-    };
-    strncpy(record.split, split, sizeof record.split - 1);
-    return record;
-}
-
-static double percent(int64_t part, int64_t whole)
-{
-    return whole > 0 ? 100 * (double)part / (double)whole : 0;
-}
-
-// Validation; the record is then written whole.
-static rfa_status validate(rfa_training *training)
-{
-    rfa_session *session = training->session;
-    rfa_score score = {0};
-    training->validating = true;
-    RFA_TRY(rfa_evaluate(session, training->validation, session->config.train.evaluate_examples,
-                         training->confusion, &score));
-    training->validating = false;
-    if (score.correct > training->best_correct) { // ties keep the earlier
-        training->best_correct = score.correct;
-        training->best_step = training->step;
-    }
-    rfa_note("step %" PRId64 ": validation loss %.4f, accuracy %.2f %% (%" PRId64 "/%" PRId64 ")",
-             training->step, score.loss, percent(score.correct, score.examples), score.correct,
-             score.examples);
-    rfa_status status = RFA_OK;
-    if (training->run) {
-        const rfa_evaluation_record record = evaluation_record(training, "val", &score);
-        status = rfa_run_add_evaluation(training->run, &record);
-        rfa_provenance_measure(training->run, training->step,
-                               training->former_flops + training->pace.flops);
-        if (status == RFA_OK) {
-            status = rfa_run_write(training->run);
-        }
-    }
-    return rfa_agree(&session->grid.all, status);
-}
-
-static rfa_status checkpoint(rfa_training *training)
-{
-    rfa_session *session = training->session;
-    rfa_status status = RFA_OK;
-    RFA_TRY(rfa_session_check_ranks(session, training->step));
-    if (training->run) {
-        const rfa_checkpoint_header header = {
-            .step = training->step,
-            .best_correct = training->best_correct,
-            .best_step = training->best_step,
-            .digest = rfa_session_digest(session),
-        };
-        // The best first: a checkpoint never names a best one that is not there.
-        if (training->best_step == training->step) {
-            status = rfa_state_save_best(training->path, session, &training->optimiser, &header);
-        }
-        if (status == RFA_OK) {
-            status = rfa_state_save(training->path, session, &training->optimiser, &header);
-        }
-    }
-    training->checkpointed = rfa_now();
-    training->checkpoint_step = training->step;
-    training->checkpoint_asked = false;
-    return rfa_agree(&session->grid.all, status);
-}
-
 // True at multiples of every and at the end; 0: at the end only.
 static bool is_due(int64_t step, int64_t every, int64_t steps)
 {
@@ -271,7 +169,7 @@ static bool is_due(int64_t step, int64_t every, int64_t steps)
 static rfa_status stop(rfa_training *training)
 {
     if (training->checkpoint_step != training->step) {
-        RFA_TRY(checkpoint(training));
+        RFA_TRY(rfa_training_checkpoint(training));
     }
     RFA_TRY(rfa_agree(&training->session->grid.all,
                       rfa_profiling_end(training->run, training->session, training->pace.steps)));
@@ -287,12 +185,12 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
     double accuracy = -1; // of the last steps, smoothed, in percent
     training->round = rfa_now();
     bool validation_due = false, checkpoint_due = false;
-    while (training->step < last) {
+    while (training->step < last && !rfa_training_is_out_of_patience(training)) {
         rfa_step_record record = {0};
         rfa_score score = {0};
         RFA_TRY(rfa_agree(all, rfa_fault("train.step", all, RFA_ERR_IO)));
         RFA_TRY(take_step(training, &record, &score));
-        const double now = percent(score.correct, score.examples);
+        const double now = rfa_percent(score.correct, score.examples);
         accuracy = accuracy < 0 ? now : 0.95 * accuracy + 0.05 * now;
         rfa_status status = training->run ? rfa_run_add_step(training->run, &record) : RFA_OK;
         if (status == RFA_OK && options->watch) {
@@ -310,10 +208,16 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
             continue; // with states on the way: what is due waits for the end of the batch
         }
         if (validation_due) {
-            RFA_TRY(validate(training));
+            RFA_TRY(rfa_training_validate(training));
         }
-        if (checkpoint_due || training->checkpoint_asked || training->best_step == training->step) {
-            RFA_TRY(checkpoint(training));
+        const bool at_end = rfa_training_is_out_of_patience(training);
+        if (at_end) {
+            rfa_note("no better validation since step %" PRId64 ": ending early",
+                     training->best_step);
+        }
+        if (checkpoint_due || training->checkpoint_asked || at_end ||
+            training->best_step == training->step) {
+            RFA_TRY(rfa_training_checkpoint(training));
         }
         validation_due = checkpoint_due = false;
         training->longest = fmax(training->longest, rfa_now() - training->round);
@@ -323,50 +227,6 @@ static rfa_status run_steps(rfa_training *training, int64_t last)
         }
     }
     return RFA_OK;
-}
-
-// The final result on the test split, which training never looks at before.
-static rfa_status test(rfa_training *training)
-{
-    rfa_session *session = training->session;
-    const rfa_comm *all = &session->grid.all;
-    rfa_dataset *data = NULL;
-    rfa_score score = {0};
-    RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
-    rfa_status status = rfa_evaluate(session, data, session->config.train.test_examples,
-                                     training->confusion, &score);
-    rfa_dataset_close(&data);
-    RFA_TRY(status);
-    rfa_provenance_peaks(training->run, all);
-    status = rfa_profiling_end(training->run, session, training->pace.steps);
-    if (training->run && status == RFA_OK) {
-        const rfa_evaluation_record record = evaluation_record(training, "test", &score);
-        rfa_run_set_state(training->run, "finished");
-        rfa_provenance_measure(training->run, training->step,
-                               training->former_flops + training->pace.flops);
-        status = rfa_run_set_test(training->run, &record);
-        if (status == RFA_OK) {
-            status = rfa_run_write(training->run);
-        }
-    }
-    RFA_TRY(rfa_agree(all, status));
-    rfa_report_end(session, &training->pace);
-    rfa_report_result(session, score.correct, score.examples, session->reproducible);
-    return RFA_OK;
-}
-
-// The record says how the run ended, if it can still be written; what is reported is why it did.
-static rfa_status end_early(rfa_training *training, const char *state, rfa_status status)
-{
-    char why[1024];
-    snprintf(why, sizeof why, "%s", rfa_error_text());
-    if (training->run) {
-        rfa_run_set_state(training->run, state);
-        if (rfa_run_write(training->run) != RFA_OK) {
-            rfa_note("the record could not be written once more: %s", rfa_error_text());
-        }
-    }
-    return rfa_fail(status, "%s", why);
 }
 
 static rfa_status start_record(rfa_training *training, const rfa_train_options *options)
@@ -408,7 +268,8 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
         training->step = header.step;
         training->best_correct = header.best_correct;
         training->best_step = header.best_step;
-        if (training->step == session->config.train.steps) {
+        if (training->step == session->config.train.steps ||
+            rfa_training_is_out_of_patience(training)) {
             bool finished = false;
             RFA_TRY(rfa_finished_check(&finished, options->run_path, session));
             if (finished) {
@@ -425,13 +286,16 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     if (status == RFA_ERR_NUMERIC) { // an outcome of the run: the record shows the last good step
         const char *where = training->validating ? "validation after step" : "step";
         const int64_t step = training->step + !training->validating;
-        return end_early(training, "diverged", rfa_fail_within(status, "%s %" PRId64, where, step));
+        return rfa_training_end_early(training, "diverged",
+                                      rfa_fail_within(status, "%s %" PRId64, where, step));
     }
     if (status != RFA_OK) {
-        return end_early(training, status == RFA_STOPPED ? "stopped" : "failed", status);
+        return rfa_training_end_early(training, status == RFA_STOPPED ? "stopped" : "failed",
+                                      status);
     }
-    const rfa_status tested = partly ? RFA_OK : test(training);
-    return tested == RFA_ERR_NUMERIC ? end_early(training, "diverged", tested) : tested;
+    const rfa_status tested = partly ? RFA_OK : rfa_training_test(training);
+    return tested == RFA_ERR_NUMERIC ? rfa_training_end_early(training, "diverged", tested)
+                                     : tested;
 }
 
 rfa_status rfa_train(rfa_session *session, const rfa_train_options *options)

@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "config/keys.h"
 #include "tensor/gemm.h"
+#include "train/metrics.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static const char *plural(int64_t n)
 {
@@ -75,15 +77,50 @@ void rfa_report_end(const rfa_session *session, const rfa_pace *pace)
     }
 }
 
+static void print_matrix(const int64_t *confusion, int classes)
+{
+    enum { MOST = 16, CELL = 8 };
+    char line[(MOST + 1) * CELL + 16];
+    if (classes > MOST) {
+        return;
+    }
+    for (int row = -1; row < classes; row++) {
+        int used = row < 0 ? snprintf(line, sizeof line, "true\\guess")
+                           : snprintf(line, sizeof line, "%10d", row);
+        for (int c = 0; c < classes; c++) {
+            const int64_t cell = row < 0 ? c : confusion[row * classes + c];
+            used += snprintf(line + used, sizeof line - (size_t)used, " %7" PRId64, cell);
+        }
+        rfa_print("%s", line);
+    }
+}
+
+void rfa_report_score(const char *split, const rfa_score *score, int classes, bool matrix)
+{
+    const double n = (double)score->examples;
+    const rfa_interval interval = rfa_wilson(score->correct, score->examples);
+    rfa_print("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")", split, (double)score->correct / n,
+              score->correct, score->examples);
+    rfa_print("%s interval %.4f to %.4f (95 %%, Wilson)", split, interval.low, interval.high);
+    rfa_print("%s macro F1 %.4f", split, rfa_macro_f1(score->confusion, classes));
+    rfa_print("%s majority class %.4f", split, (double)rfa_majority(score->confusion, classes) / n);
+    if (matrix) {
+        print_matrix(score->confusion, classes);
+    }
+}
+
 void rfa_report_result(const rfa_session *session,
-                       int64_t correct,
-                       int64_t examples,
+                       const rfa_score *score,
+                       uint64_t digest,
                        bool rank_independent)
 {
-    rfa_print("test accuracy %.4f (%" PRId64 "/%" PRId64 ")", (double)correct / (double)examples,
-              correct, examples);
+    const int64_t cap = session->config.data.max_length;
+    const ptrdiff_t longest = rfa_dataset_longest(session->data);
+    rfa_note("%s, at most %" PRId64 " tokens of a sequence", rfa_dataset_task(session->data),
+             longest < cap ? (int64_t)longest : cap);
+    rfa_report_score("test", score, rfa_dataset_classes(session->data), false);
     if (rank_independent) {
-        rfa_print("digest %016" PRIx64, rfa_session_digest(session));
+        rfa_print("digest %016" PRIx64, digest);
     } else {
         rfa_note("no digest: the forced exscan sums in an order that depends on the rank count");
     }

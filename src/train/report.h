@@ -20,10 +20,15 @@ void rfa_report_step(const rfa_session *session,
                      double accuracy);
 void rfa_report_end(const rfa_session *session, const rfa_pace *pace); // speed against sgemm
 
-// The result lines on stdout; the digest only when it does not depend on the rank count.
+// What the confusion of a split says, on stdout: accuracy, its interval, macro F1, the majority
+// class; the matrix itself up to 16 classes, with matrix.
+void rfa_report_score(const char *split, const rfa_score *score, int classes, bool matrix);
+
+// The result of the test split, and the digest of the last parameters, which is printed only when
+// it does not depend on the rank count.
 void rfa_report_result(const rfa_session *session,
-                       int64_t correct,
-                       int64_t examples,
+                       const rfa_score *score,
+                       uint64_t digest,
                        bool rank_independent);
 
 #endif
