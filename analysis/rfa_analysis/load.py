@@ -1,0 +1,467 @@
+"""Loads run files (and results of rfa bench): what src/storage/runfile.h and benchfile.h describe.
+
+Texts are str, flags bool, and what a file has not is NaN (None where it is no number). A run that
+is going on is read with the lines that stand in its .jsonl, no step lost or doubled.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from . import hdf5, lines
+from .errors import AnalysisError
+from .intervals import wilson
+
+NAN = float("nan")
+QUIET = 900  # seconds without a sign of life after which a running run counts as stopped
+
+
+@dataclass
+class Problem:
+    """A file that was left out, or not taken whole, and why: one line."""
+
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+def kind_of(config: dict[str, Any]) -> str:
+    """What a run is called by: attention.kind, with -gate, -decay, -arccos, -oprf, -causal after it."""
+    kind = str(config.get("attention.kind", ""))
+    gate = config.get("attention.gate", "none")
+    feature_map = config.get("attention.map", "auto")
+    if gate == "learned":
+        kind += "-gate"
+    elif gate != "none":
+        kind += f"-{gate}"
+    if feature_map in ("arccos", "oprf"):
+        kind += f"-{feature_map}"
+    return kind
+
+
+class Run:
+    """One run: its file, and the lines beside it. AnalysisError when it can't be read.
+
+    path        of the run file
+    attributes  of the root: provenance, by the names that h5dump shows
+    config      "section.key" -> value, as resolved by rfa; config_text: as YAML
+    test        the final result: step, loss [nat], correct, examples, accuracy; None without
+    notes       what was left out in reading, one line each
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.attributes: dict[str, Any] = {}
+        self.config: dict[str, Any] = {}
+        self.config_text = ""
+        self.test: dict[str, Any] | None = None
+        self._in_file = os.path.exists(path)
+        self._count, self._last, self._rate = 0, 0, NAN
+        if self._in_file:
+            self._read_head()
+        self._tail = lines.read_tail(path, self.attributes.get("run", ""))
+        self.notes = list(self._tail.notes)
+        if not self._in_file and not self._tail.run:
+            raise AnalysisError("no such file, and no line beside it")
+        if self._tail.newer or not self._in_file:
+            self.attributes = {"run": self._tail.run, "state": "running"}
+            self.config, self.config_text, self.test, self._in_file = {}, "", None, False
+        if self._tail.test is not None:
+            self.test = {k: v for k, v in self._tail.test.items() if k != "confusion"}
+
+    def _read_head(self) -> None:
+        """What a table of runs needs, and no more."""
+        with hdf5.open_file(self.path) as file:
+            hdf5.expect(file, hdf5.RUN)
+            try:
+                self.attributes = hdf5.attributes(file)
+                if not isinstance(self.attributes["state"], str) or "run" not in self.attributes:
+                    raise KeyError("state")
+                self.config = hdf5.attributes(file["config"])
+                self.config_text = self.config.pop("text", "")
+                self._count = file["steps/step"].shape[0]
+                if "test" in file:
+                    rows = hdf5.columns(file["test"], hdf5.EVALUATION_COLUMNS)
+                    if any(len(values) != 1 for values in rows.values()):
+                        raise KeyError("test")
+                    self.test = {name: hdf5.plain(values[0]) for name, values in rows.items()}
+            except (KeyError, OSError, RuntimeError, ValueError, TypeError) as error:
+                raise hdf5.damaged(error) from None
+
+    def _read(self, what: Callable[[Any], Any]) -> Any:
+        """what(file) of the run file, with damage as an AnalysisError that names it."""
+        try:
+            with hdf5.open_file(self.path) as file:
+                return what(file)
+        except (KeyError, OSError, RuntimeError, ValueError, TypeError) as error:
+            raise AnalysisError(f"{self.path}: {hdf5.damaged(error)}") from None
+        except AnalysisError as error:
+            raise AnalysisError(f"{self.path}: {error}") from None
+
+    # What the run is.
+
+    @property
+    def name(self) -> str:
+        """The file's name without .h5."""
+        return os.path.splitext(os.path.basename(self.path))[0]
+
+    @property
+    def kind(self) -> str:
+        """attention.kind with -gate, -decay, -arccos or -oprf; "" when not known."""
+        return kind_of(self.config)
+
+    @property
+    def task(self) -> str:
+        """The data set's task, as listops; "" when not known."""
+        return str(self.attributes.get("task", ""))
+
+    @property
+    def seed(self) -> float:
+        """train.seed; NaN when not known."""
+        return self.config.get("train.seed", NAN)
+
+    @cached_property
+    def state(self) -> str:
+        """running, finished, stopped, diverged or failed.
+
+        A file can't know that its program was killed: "running" without a writer or a sign of
+        life for QUIET seconds is called stopped. It can be resumed like one.
+        """
+        state = self.attributes["state"]
+        if state == "running" and not lines.is_written(self.path, QUIET, time.time()):
+            return "stopped"
+        return state
+
+    # Its rows.
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a step, as /steps: loss [nat], seconds [s], tokens_per_second [1/s], ..."""
+        frame = pd.DataFrame(columns=list(hdf5.STEP_COLUMNS))
+        if self._in_file:
+            frame = pd.DataFrame(
+                self._read(lambda file: hdf5.columns(file["steps"], hdf5.STEP_COLUMNS))
+            )
+        last = frame["step"].iloc[-1] if len(frame) else 0
+        fresh = []
+        for row in self._tail.steps:
+            if row["step"] > last:
+                fresh.append(row)
+                last = row["step"]
+        if fresh:
+            more = pd.DataFrame(fresh)
+            frame = pd.concat([frame, more], ignore_index=True) if len(frame) else more
+        return frame
+
+    @cached_property
+    def _evaluations(self) -> tuple[pd.DataFrame, list[np.ndarray | None]]:
+        rows: list[dict[str, Any]] = []
+        if self._in_file:
+
+            def read(file: Any) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+                group = file["evaluations"]
+                confusion = group["confusion"][:] if "confusion" in group else None
+                return hdf5.columns(group, hdf5.EVALUATION_COLUMNS), confusion
+
+            table, matrices = self._read(read)
+            rows = pd.DataFrame(table).to_dict("records")
+            for i, row in enumerate(rows):
+                row["confusion"] = None if matrices is None else matrices[i]
+        place = {(row["step"], row["split"]): i for i, row in enumerate(rows)}
+        for row in self._tail.evaluations:
+            key = (row["step"], row["split"])
+            if key in place:
+                rows[place[key]] = row
+            else:
+                place[key] = len(rows)
+                rows.append(row)
+        matrices = [
+            None if row["confusion"] is None else np.asarray(row["confusion"]) for row in rows
+        ]
+        frame = pd.DataFrame(rows, columns=[*hdf5.EVALUATION_COLUMNS])
+        return add_interval(frame), matrices
+
+    @property
+    def evaluations(self) -> pd.DataFrame:
+        """One row a validation: step, split, loss [nat], correct, examples, accuracy, low, high.
+
+        low and high: Wilson's 95 % interval of the accuracy.
+        """
+        return self._evaluations[0]
+
+    def confusion(self, row: int | None = None) -> np.ndarray | None:
+        """Examples by true (rows) and predicted class (columns); None when there is none.
+
+        row: of evaluations (-1: the newest); by default the test's, else the newest.
+        """
+        if row is None and self.test is not None:
+            if self._tail.test is not None:
+                found = self._tail.test["confusion"]
+                return None if found is None else np.asarray(found)
+
+            def read(file: Any) -> np.ndarray | None:
+                return file["test/confusion"][0] if "confusion" in file["test"] else None
+
+            return self._read(read)
+        matrices = self._evaluations[1]
+        return matrices[-1 if row is None else row] if matrices else None
+
+    def _table(self, group: str) -> pd.DataFrame:
+        if not self._in_file:
+            return pd.DataFrame()
+        return pd.DataFrame(
+            self._read(lambda file: hdf5.columns(file[group]) if group in file else {})
+        )
+
+    @cached_property
+    def starts(self) -> pd.DataFrame:
+        """One row a start of the program: step, ranks, threads, started, commit, hosts, ..."""
+        return self._table("starts")
+
+    @cached_property
+    def profile(self) -> pd.DataFrame:
+        """One row a phase of the profiled steps: seconds [s], share [1], flops; empty without."""
+        return self._table("profile")
+
+    @cached_property
+    def tokens_per_second(self) -> float:
+        """Valid tokens of all steps over their seconds, all ranks [1/s]."""
+        if not self._tail.steps and self._in_file:
+            table = self._read(
+                lambda f: hdf5.columns(f["steps"], ("tokens_per_second", "seconds"))
+            )
+        else:
+            table = self.steps
+        if not len(table["seconds"]):
+            return NAN
+        seconds = np.asarray(table["seconds"], dtype=float)
+        tokens = np.asarray(table["tokens_per_second"], dtype=float) * seconds
+        return float(np.nansum(tokens) / np.nansum(seconds)) if np.nansum(seconds) > 0 else NAN
+
+    @property
+    def last_step(self) -> int:
+        """Optimiser steps done."""
+        if not self._tail.steps and self._in_file:
+            return self._last_in_file
+        return int(self.steps["step"].iloc[-1]) if len(self.steps) else 0
+
+    @cached_property
+    def _last_in_file(self) -> int:
+        return int(self._read(lambda f: f["steps/step"][-1])) if self._count else 0
+
+    def summary(self) -> dict[str, Any]:
+        """The run's row in Runs.runs."""
+        test = self.test or {}
+        low, high = wilson(test.get("correct", NAN), test.get("examples", NAN))
+        get = self.attributes.get
+        return {
+            "run": self.name,
+            "task": self.task,
+            "kind": self.kind,
+            "seed": self.seed,
+            "ranks": get("ranks", NAN),
+            "threads": get("threads", NAN),
+            "steps": self.last_step,
+            "steps_planned": self.config.get("train.steps", NAN),
+            "state": self.state,
+            "test_accuracy": test.get("accuracy", NAN),
+            "test_low": low,
+            "test_high": high,
+            "test_loss": test.get("loss", NAN),
+            "test_examples": test.get("examples", NAN),
+            "tokens_per_second": self.tokens_per_second,
+            "peak_bytes_of_a_rank": get("peak_bytes_of_a_rank", NAN),
+            "training_seconds": get("training_seconds", NAN),
+            "parameters": get("parameters", NAN),
+            "started": get("started"),
+            "written": get("written"),
+            "commit": get("commit"),
+            "modified": get("modified"),
+            "data_digest": get("data_digest"),
+            "path": self.path,
+        }
+
+    def __repr__(self) -> str:
+        return f"Run({self.path!r}, {self.task} {self.kind}, {self.state})"
+
+
+class Bench:
+    """A file of results of rfa bench.
+
+    results: one row a case: columns of /results and /parameters, -1 (no such parameter) as NaN;
+    units: column -> unit; attributes, config, config_text: as of Run.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.units: dict[str, str] = {}
+        with hdf5.open_file(path) as file:
+            hdf5.expect(file, hdf5.BENCH)
+            try:
+                self.attributes = hdf5.attributes(file)
+                self.config = hdf5.attributes(file["config"])
+                self.config_text = self.config.pop("text", "")
+                table: dict[str, np.ndarray] = {}
+                for group in ("parameters", "results"):
+                    found = hdf5.columns(file[group])
+                    for name, values in found.items():
+                        if group == "parameters":
+                            values = np.where(values < 0, NAN, values.astype(float))
+                        table[name] = values
+                        self.units[name] = hdf5.plain(file[group][name].attrs.get("units", "1"))
+                self.results = pd.DataFrame(table)
+            except (KeyError, OSError, RuntimeError, ValueError, TypeError) as error:
+                raise hdf5.damaged(error) from None
+
+    @property
+    def name(self) -> str:
+        """The file's name without .h5."""
+        return os.path.splitext(os.path.basename(self.path))[0]
+
+
+def add_interval(frame: pd.DataFrame) -> pd.DataFrame:
+    """Adds low and high, Wilson's 95 % interval, to rows with correct and examples."""
+    both = [wilson(c, n) for c, n in zip(frame["correct"], frame["examples"])]
+    frame["low"] = [low for low, _ in both]
+    frame["high"] = [high for _, high in both]
+    return frame
+
+
+class Runs:
+    """Many runs, in the order they were found: iterable, runs[i], len(runs).
+
+    benches: files of rfa bench; problems: files that were left out, one line each.
+    """
+
+    def __init__(
+        self, items: list[Run], benches: list[Bench] | None = None, problems: list | None = None
+    ) -> None:
+        self.items = items
+        self.benches: list[Bench] = benches or []
+        self.problems: list[Problem] = problems or []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.items)
+
+    def __getitem__(self, key: int | str) -> Run:
+        """By place, or by name or path."""
+        if isinstance(key, int):
+            return self.items[key]
+        for run in self.items:
+            if key in (run.name, run.path):
+                return run
+        raise KeyError(key)
+
+    def filter(self, keep: Callable[[Run], bool]) -> Runs:
+        """Those runs for which keep(run) holds."""
+        return Runs([run for run in self.items if keep(run)], self.benches, self.problems)
+
+    def _gather(self, table: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
+        frames = []
+        for run in self.items:
+            frame = table(run).copy()
+            for place, (name, value) in enumerate(
+                [("run", run.name), ("task", run.task), ("kind", run.kind), ("seed", run.seed)]
+            ):
+                frame.insert(place, name, value)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: see Run.summary. Seconds, bytes, tokens a second; accuracies of 1."""
+        rows = [run.summary() for run in self.items]
+        return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["run", "path"])
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row a step of a run: run, task, kind, seed, and the columns of Run.steps."""
+        return self._gather(lambda run: run.steps)
+
+    @cached_property
+    def evaluations(self) -> pd.DataFrame:
+        """One row a validation of a run: run, task, kind, seed, and those of Run.evaluations."""
+        return self._gather(lambda run: run.evaluations)
+
+    @cached_property
+    def tests(self) -> pd.DataFrame:
+        """One row a final result: run, task, kind, seed, step, loss [nat], accuracy [1], ..."""
+
+        def table(run: Run) -> pd.DataFrame:
+            rows = [run.test] if run.test else []
+            return add_interval(pd.DataFrame(rows, columns=list(hdf5.EVALUATION_COLUMNS)))
+
+        return self._gather(table)
+
+    @cached_property
+    def benchmarks(self) -> pd.DataFrame:
+        """One row a case of rfa bench: file, ranks, and the columns of Bench.results."""
+        frames = []
+        for bench in self.benches:
+            frame = bench.results.copy()
+            frame.insert(0, "file", bench.name)
+            if "ranks" not in frame:
+                frame.insert(1, "ranks", bench.attributes.get("ranks", NAN))
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that paths mean: patterns expanded, folders searched to the bottom for *.h5.
+
+    A .jsonl without its .h5 is a run that was killed before it was first written. Each file once,
+    sorted within a pattern or folder.
+    """
+    found: dict[str, None] = {}
+    for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        path = os.fspath(given)
+        if os.path.isdir(path):
+            for folder, folders, files in os.walk(path):
+                folders.sort()
+                names = {os.path.join(folder, f) for f in files if f.endswith(".h5")}
+                names |= {
+                    os.path.join(folder, f[:-6] + ".h5") for f in files if f.endswith(".jsonl")
+                }
+                found.update(dict.fromkeys(sorted(names)))
+        elif glob.has_magic(path) and not os.path.exists(path):
+            found.update(dict.fromkeys(sorted(glob.glob(path, recursive=True)) or [path]))
+        else:
+            found[path[:-6] + ".h5" if path.endswith(".jsonl") else path] = None
+    return list(found)
+
+
+def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Runs:
+    """Loads files, patterns ("runs/*.h5") and folders. Never raises for a file: see Runs.problems.
+
+    Data sets and checkpoints of rfa in a folder are passed over in silence.
+    """
+    runs = Runs([])
+    given = {os.fspath(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)}
+    for path in find(paths):
+        try:
+            schema = hdf5.schema(path) if os.path.exists(path) else hdf5.RUN
+            if schema == hdf5.BENCH:
+                runs.benches.append(Bench(path))
+            elif schema == hdf5.RUN:
+                run = Run(path)
+                runs.items.append(run)
+                runs.problems += [Problem(path, note) for note in run.notes]
+            elif path in given or not hdf5.is_other_kind(schema):
+                raise AnalysisError(hdf5.describe_schema(schema))
+        except AnalysisError as error:
+            runs.problems.append(Problem(path, str(error)))
+    return runs
