@@ -15,6 +15,7 @@ from .errors import AnalysisError  # noqa: E402
 
 RUN = "rfa run 1"
 BENCH = "rfa bench 1"
+DATASET = "data set"  # they have no attribute schema, but a task, a digest and "complete"
 STEP_COLUMNS = (
     "step",
     "loss",
@@ -89,11 +90,13 @@ def damaged(error: Exception) -> AnalysisError:
 
 def _schema(file: h5py.File) -> str:
     value = plain(file.attrs["schema"]) if "schema" in file.attrs else ""
+    if value == "" and all(name in file.attrs for name in ("task", "digest", "complete")):
+        return DATASET
     return value if isinstance(value, str) else ""
 
 
 def schema(path: str) -> str:
-    """The schema that a file names, as "rfa run 1"; "" when it names none."""
+    """The schema that a file names, as "rfa run 1", or DATASET; "" when it names none."""
     try:
         with open_file(path) as file:
             return _schema(file)
@@ -101,14 +104,10 @@ def schema(path: str) -> str:
         raise damaged(error) from None
 
 
-def is_other_kind(name: str) -> bool:
-    """Of rfa, but neither runs nor results: data sets, checkpoints."""
-    words = name.split()
-    return len(words) == 3 and words[0] == "rfa" and words[1] not in ("run", "bench")
-
-
 def describe_schema(name: str) -> str:
     """Why a file of this schema is left out."""
+    if name == DATASET:
+        return "is a data set, no run"
     if not name:
         return "is no file of rfa: it has no attribute schema"
     words = name.split()

@@ -10,14 +10,14 @@ import glob
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from . import hdf5, lines
+from . import hdf5, lines, seal
 from .errors import AnalysisError
 from .intervals import wilson
 
@@ -27,17 +27,24 @@ QUIET = 900  # seconds without a sign of life after which a running run counts a
 
 @dataclass
 class Problem:
-    """A file that was left out, or not taken whole, and why: one line."""
+    """A file that was left out, or not taken whole, and why: one line.
+
+    damaged: it is a file of HDF5 or of rfa, and broken.
+    """
 
     path: str
     text: str
+
+    @property
+    def damaged(self) -> bool:
+        return "damaged" in self.text and ".jsonl" not in self.text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"
 
 
 def kind_of(config: dict[str, Any]) -> str:
-    """What a run is called by: attention.kind, with -gate, -decay, -arccos, -oprf, -causal after it."""
+    """What a run is called by: attention.kind, with -gate, -decay, -arccos or -oprf after it."""
     kind = str(config.get("attention.kind", ""))
     gate = config.get("attention.gate", "none")
     feature_map = config.get("attention.map", "auto")
@@ -67,7 +74,7 @@ class Run:
         self.config_text = ""
         self.test: dict[str, Any] | None = None
         self._in_file = os.path.exists(path)
-        self._count, self._last, self._rate = 0, 0, NAN
+        self._count = 0
         if self._in_file:
             self._read_head()
         self._tail = lines.read_tail(path, self.attributes.get("run", ""))
@@ -148,9 +155,9 @@ class Run:
     @cached_property
     def steps(self) -> pd.DataFrame:
         """One row a step, as /steps: loss [nat], seconds [s], tokens_per_second [1/s], ..."""
-        frame = pd.DataFrame(columns=list(hdf5.STEP_COLUMNS))
+        frame = as_steps([])
         if self._in_file:
-            frame = pd.DataFrame(
+            frame = as_steps(
                 self._read(lambda file: hdf5.columns(file["steps"], hdf5.STEP_COLUMNS))
             )
         last = frame["step"].iloc[-1] if len(frame) else 0
@@ -160,8 +167,7 @@ class Run:
                 fresh.append(row)
                 last = row["step"]
         if fresh:
-            more = pd.DataFrame(fresh)
-            frame = pd.concat([frame, more], ignore_index=True) if len(frame) else more
+            frame = pd.concat([frame, as_steps(fresh)], ignore_index=True)
         return frame
 
     @cached_property
@@ -189,8 +195,7 @@ class Run:
         matrices = [
             None if row["confusion"] is None else np.asarray(row["confusion"]) for row in rows
         ]
-        frame = pd.DataFrame(rows, columns=[*hdf5.EVALUATION_COLUMNS])
-        return add_interval(frame), matrices
+        return as_evaluations(rows), matrices
 
     @property
     def evaluations(self) -> pd.DataFrame:
@@ -259,6 +264,10 @@ class Run:
     @cached_property
     def _last_in_file(self) -> int:
         return int(self._read(lambda f: f["steps/step"][-1])) if self._count else 0
+
+    def check(self) -> None:
+        """Reads what summary() needs. AnalysisError when it can't be read."""
+        self.last_step, self.tokens_per_second  # noqa: B018
 
     def summary(self) -> dict[str, Any]:
         """The run's row in Runs.runs."""
@@ -330,11 +339,27 @@ class Bench:
         return os.path.splitext(os.path.basename(self.path))[0]
 
 
-def add_interval(frame: pd.DataFrame) -> pd.DataFrame:
-    """Adds low and high, Wilson's 95 % interval, to rows with correct and examples."""
+def as_steps(rows: Any) -> pd.DataFrame:
+    """Rows of steps as a data frame with the types of the file; a column that lacks is NaN."""
+    frame = pd.DataFrame(rows, columns=list(hdf5.STEP_COLUMNS))
+    for name in frame:
+        if name not in ("step", "guards", "digest"):
+            frame[name] = frame[name].astype(float)
+        elif not frame[name].isna().any():
+            frame[name] = frame[name].astype(np.uint64 if name == "digest" else np.int64)
+    return frame
+
+
+def as_evaluations(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Rows of evaluations as a data frame, with Wilson's 95 % interval as low and high."""
+    frame = pd.DataFrame(rows, columns=list(hdf5.EVALUATION_COLUMNS))
+    for name in ("step", "correct", "examples"):
+        frame[name] = frame[name].astype(np.int64)
+    for name in ("loss", "accuracy"):
+        frame[name] = frame[name].astype(float)
     both = [wilson(c, n) for c, n in zip(frame["correct"], frame["examples"])]
-    frame["low"] = [low for low, _ in both]
-    frame["high"] = [high for _, high in both]
+    frame["low"] = np.array([low for low, _ in both], dtype=float)
+    frame["high"] = np.array([high for _, high in both], dtype=float)
     return frame
 
 
@@ -373,7 +398,11 @@ class Runs:
     def _gather(self, table: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
         frames = []
         for run in self.items:
-            frame = table(run).copy()
+            try:
+                frame = table(run).copy()
+            except AnalysisError as error:  # damaged where its head is whole
+                self.problems.append(Problem(run.path, str(error).removeprefix(run.path + ": ")))
+                continue
             for place, (name, value) in enumerate(
                 [("run", run.name), ("task", run.task), ("kind", run.kind), ("seed", run.seed)]
             ):
@@ -401,11 +430,7 @@ class Runs:
     def tests(self) -> pd.DataFrame:
         """One row a final result: run, task, kind, seed, step, loss [nat], accuracy [1], ..."""
 
-        def table(run: Run) -> pd.DataFrame:
-            rows = [run.test] if run.test else []
-            return add_interval(pd.DataFrame(rows, columns=list(hdf5.EVALUATION_COLUMNS)))
-
-        return self._gather(table)
+        return self._gather(lambda run: as_evaluations([run.test] if run.test else []))
 
     @cached_property
     def benchmarks(self) -> pd.DataFrame:
@@ -447,21 +472,41 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
 def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Runs:
     """Loads files, patterns ("runs/*.h5") and folders. Never raises for a file: see Runs.problems.
 
-    Data sets and checkpoints of rfa in a folder are passed over in silence.
+    Data sets of rfa in a folder are passed over in silence. Of copies of one run the furthest
+    counts, so that no seed counts twice.
     """
-    runs = Runs([])
     given = {os.fspath(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)}
-    for path in find(paths):
+    found = find(paths)
+    broken = seal.broken(found)
+    runs = Runs([])
+    place: dict[str, int] = {}
+    for path in found:
         try:
+            if path in broken:
+                raise AnalysisError(broken[path])
             schema = hdf5.schema(path) if os.path.exists(path) else hdf5.RUN
             if schema == hdf5.BENCH:
                 runs.benches.append(Bench(path))
             elif schema == hdf5.RUN:
                 run = Run(path)
-                runs.items.append(run)
+                run.check()
                 runs.problems += [Problem(path, note) for note in run.notes]
-            elif path in given or not hdf5.is_other_kind(schema):
+                _add(runs, place, run)
+            elif path in given or schema != hdf5.DATASET:
                 raise AnalysisError(hdf5.describe_schema(schema))
         except AnalysisError as error:
-            runs.problems.append(Problem(path, str(error)))
+            runs.problems.append(Problem(path, str(error).removeprefix(path + ": ")))
     return runs
+
+
+def _add(runs: Runs, place: dict[str, int], run: Run) -> None:
+    """Adds run, unless it is a copy of one that is there."""
+    identity = str(run.attributes.get("run", run.path))
+    if identity not in place:
+        place[identity] = len(runs.items)
+        runs.items.append(run)
+        return
+    other = runs.items[place[identity]]
+    if (run.last_step, run.test is not None) > (other.last_step, other.test is not None):
+        runs.items[place[identity]], run, other = run, other, run
+    runs.problems.append(Problem(run.path, f"is the same run as {other.path} and left out"))
