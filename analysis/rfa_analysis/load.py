@@ -67,6 +67,45 @@ class Run:
     notes       what was left out in reading, one line each
     """
 
+    # Columns of Runs.runs, and which of them are attributes of the file.
+    NUMBERS = (
+        "ranks",
+        "threads",
+        "peak_bytes_of_a_rank",
+        "training_seconds",
+        "parameters",
+        "share_of_sgemm",
+    )
+    WORDS = ("started", "written", "commit", "modified", "data_digest")
+    SUMMARY = (
+        "run",
+        "task",
+        "kind",
+        "seed",
+        "ranks",
+        "threads",
+        "steps",
+        "steps_planned",
+        "state",
+        "test_accuracy",
+        "test_low",
+        "test_high",
+        "test_loss",
+        "test_correct",
+        "test_examples",
+        "tokens_per_second",
+        "peak_bytes_of_a_rank",
+        "training_seconds",
+        "parameters",
+        "share_of_sgemm",
+        "started",
+        "written",
+        "commit",
+        "modified",
+        "data_digest",
+        "path",
+    )
+
     def __init__(self, path: str) -> None:
         self.path = path
         self.attributes: dict[str, Any] = {}
@@ -118,10 +157,15 @@ class Run:
 
     # What the run is.
 
+    @staticmethod
+    def name_of(path: str) -> str:
+        """The file's name without .h5."""
+        return os.path.splitext(os.path.basename(path))[0]
+
     @property
     def name(self) -> str:
         """The file's name without .h5."""
-        return os.path.splitext(os.path.basename(self.path))[0]
+        return Run.name_of(self.path)
 
     @property
     def kind(self) -> str:
@@ -274,32 +318,26 @@ class Run:
         test = self.test or {}
         low, high = wilson(test.get("correct", NAN), test.get("examples", NAN))
         get = self.attributes.get
-        return {
-            "run": self.name,
-            "task": self.task,
-            "kind": self.kind,
-            "seed": self.seed,
-            "ranks": get("ranks", NAN),
-            "threads": get("threads", NAN),
-            "steps": self.last_step,
-            "steps_planned": self.config.get("train.steps", NAN),
-            "state": self.state,
-            "test_accuracy": test.get("accuracy", NAN),
-            "test_low": low,
-            "test_high": high,
-            "test_loss": test.get("loss", NAN),
-            "test_examples": test.get("examples", NAN),
-            "tokens_per_second": self.tokens_per_second,
-            "peak_bytes_of_a_rank": get("peak_bytes_of_a_rank", NAN),
-            "training_seconds": get("training_seconds", NAN),
-            "parameters": get("parameters", NAN),
-            "started": get("started"),
-            "written": get("written"),
-            "commit": get("commit"),
-            "modified": get("modified"),
-            "data_digest": get("data_digest"),
-            "path": self.path,
-        }
+        row = {name: get(name, NAN) for name in Run.NUMBERS}
+        row.update((name, get(name)) for name in Run.WORDS)
+        row.update(
+            run=self.name,
+            task=self.task,
+            kind=self.kind,
+            seed=self.seed,
+            steps=self.last_step,
+            steps_planned=self.config.get("train.steps", NAN),
+            state=self.state,
+            test_accuracy=test.get("accuracy", NAN),
+            test_low=low,
+            test_high=high,
+            test_loss=test.get("loss", NAN),
+            test_correct=test.get("correct", NAN),
+            test_examples=test.get("examples", NAN),
+            tokens_per_second=self.tokens_per_second,
+            path=self.path,
+        )
+        return {name: row[name] for name in Run.SUMMARY}
 
     def __repr__(self) -> str:
         return f"Run({self.path!r}, {self.task} {self.kind}, {self.state})"
@@ -336,7 +374,7 @@ class Bench:
     @property
     def name(self) -> str:
         """The file's name without .h5."""
-        return os.path.splitext(os.path.basename(self.path))[0]
+        return Run.name_of(self.path)
 
 
 def as_steps(rows: Any) -> pd.DataFrame:
@@ -413,8 +451,7 @@ class Runs:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row a run: see Run.summary. Seconds, bytes, tokens a second; accuracies of 1."""
-        rows = [run.summary() for run in self.items]
-        return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["run", "path"])
+        return pd.DataFrame([run.summary() for run in self.items], columns=list(Run.SUMMARY))
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
