@@ -16,7 +16,17 @@ from .errors import AnalysisError
 from .load import Runs, load
 
 # Modules of this package, in the order of the help.
-SUBCOMMANDS = ("runs", "show", "watch", "compare", "table", "figures", "report", "export", "predict")
+SUBCOMMANDS = (
+    "runs",
+    "show",
+    "watch",
+    "compare",
+    "table",
+    "figures",
+    "report",
+    "export",
+    "predict",
+)
 
 EPILOG = """examples:
   rfa-analysis runs runs/                         what is there

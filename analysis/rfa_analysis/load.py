@@ -287,9 +287,7 @@ class Run:
     def tokens_per_second(self) -> float:
         """Valid tokens of all steps over their seconds, all ranks [1/s]."""
         if not self._tail.steps and self._in_file:
-            table = self._read(
-                lambda f: hdf5.columns(f["steps"], ("tokens_per_second", "seconds"))
-            )
+            table = self._read(lambda f: hdf5.columns(f["steps"], ("tokens_per_second", "seconds")))
         else:
             table = self.steps
         if not len(table["seconds"]):

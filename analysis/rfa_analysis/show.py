@@ -110,9 +110,7 @@ def confusion_text(matrix: np.ndarray) -> str:
     cells = [Column("true", lambda i: str(i))]
     cells += [Column(str(j), lambda i, j=j: str(matrix[i, j])) for j in range(matrix.shape[1])]
     cells.append(Column("examples", lambda i: str(total[i])))
-    cells.append(
-        Column("right", lambda i: percent(matrix[i, i] / total[i], 1) if total[i] else "")
-    )
+    cells.append(Column("right", lambda i: percent(matrix[i, i] / total[i], 1) if total[i] else ""))
     return plain_table(cells, range(matrix.shape[0]))
 
 

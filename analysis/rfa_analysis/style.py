@@ -77,10 +77,8 @@ def kind_style(kind: str) -> dict[str, Any]:
 
 
 def context() -> AbstractContextManager[None]:
-    """Matplotlib without a display, with the settings above, while the context lasts."""
+    """Matplotlib with the settings above while the context lasts."""
     import matplotlib
-
-    matplotlib.use("Agg", force=False)
     from cycler import cycler
 
     return matplotlib.rc_context({**RC, "axes.prop_cycle": cycler(color=CYCLE)})
