@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 import numpy as np
 
 from .cli import add_paths, load_paths
-from .load import Run
+from .load import Bench, Run
 from .text import Column, duration, interval, missing, percent, plain, plain_table, plot, rate
 from .text import size, smooth
 
@@ -195,7 +196,14 @@ def describe(run: Run, width: int = 76) -> str:
 def commands(run: Run) -> list[str]:
     """Commands that look at the run, and that repeat it."""
     ranks = plain(run.attributes.get("ranks", 1))
-    return [f"rfa inspect {run.path}", f"mpirun -n {ranks} rfa reproduce {run.path}"]
+    path = shlex.quote(run.path)
+    return [f"rfa inspect {path}", f"mpirun -n {ranks} rfa reproduce {path}"]
+
+
+def bench_command(bench: Bench) -> str:
+    """The command that measures again what a file of rfa bench holds."""
+    ranks = plain(bench.attributes.get("ranks", 1))
+    return f"mpirun -n {ranks} rfa bench CONFIG.yaml --out NEW.h5   # CONFIG: its /config text"
 
 
 def add_parser(subparsers: Any) -> None:
