@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from .groups import Group
 from .text import smooth
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from .load import Run
 
 DASHES = ("-", "--", ":", "-.")  # groups of one kind, which have one colour
 POINTS = 400  # of a curve: more can't be seen
@@ -44,29 +47,47 @@ def thin(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def figure(groups: list[Group], width: float = 8.0, height: float = 3.4) -> Figure:
     """Loss [nat] (mean of a fiftieth of the steps) and validation accuracy [%] against the step.
 
-    A line a run; runs of a group look alike. width, height in inches. Within style.context().
+    A line a run; runs of a group look alike. A panel without data is left out. width, height in
+    inches. Within style.context().
     """
     from matplotlib.figure import Figure
 
+    runs = [run for group in groups for run in group.runs]
+    panels = [any(len(run.steps) for run in runs), any(len(run.evaluations) for run in runs)]
     drawn = Figure(figsize=(width, height), layout="constrained")
-    left, right = drawn.subplots(1, 2)
-    for group, look in zip(groups, looks(groups)):
-        label: str | None = group.label
-        line = {key: look[key] for key in ("color", "linestyle")}
-        for run in group.runs:
-            steps, rows = run.steps, run.evaluations
-            if len(steps):
-                loss = smooth(steps["loss"].to_numpy(), max(1, len(steps) // 50))
-                left.plot(*thin(steps["step"].to_numpy(), loss), **line, label=label)
-            if len(rows):
-                right.plot(rows["step"], 100 * rows["accuracy"], **look, label=label)
-            label = None if len(steps) or len(rows) else label
-    left.set(xlabel="step", ylabel="training loss [nat]")
-    right.set(xlabel="step", ylabel="validation accuracy [%]")
-    handles, labels = right.get_legend_handles_labels()
-    if not handles:
-        handles, labels = left.get_legend_handles_labels()
+    axes = iter(drawn.subplots(1, max(1, sum(panels)), squeeze=False)[0])
+    handles: dict[str, Any] = {}
+    for there, panel, label in zip(panels, (_loss, _accuracy), LABELS):
+        if not there:
+            continue
+        axis = next(axes)
+        axis.set(xlabel="step", ylabel=label)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        for group, look in zip(groups, looks(groups)):
+            for run in group.runs:
+                line = panel(axis, run, look)
+                if line is not None:
+                    handles[group.label] = line
     if handles:
+        longest = max(len(label) for label in handles)
+        columns = max(1, min(len(handles), int(100 / (longest + 8))))
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # above, outside
-        drawn.legend(handles, labels, ncol=min(len(handles), 3), **place)
+        drawn.legend(handles.values(), handles.keys(), ncol=columns, **place)
     return drawn
+
+
+LABELS = ("training loss [nat]", "validation accuracy [%]")
+
+
+def _loss(axis: Axes, run: Run, look: dict[str, str]) -> Any:
+    steps = run.steps
+    if not len(steps):
+        return None
+    loss = smooth(steps["loss"].to_numpy(), max(1, len(steps) // 50))
+    line = {key: look[key] for key in ("color", "linestyle")}
+    return axis.plot(*thin(steps["step"].to_numpy(), loss), **line)[0]
+
+
+def _accuracy(axis: Axes, run: Run, look: dict[str, str]) -> Any:
+    rows = run.evaluations
+    return axis.plot(rows["step"], 100 * rows["accuracy"], **look)[0] if len(rows) else None

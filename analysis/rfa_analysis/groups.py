@@ -111,15 +111,19 @@ def group(runs: Iterable[Run]) -> list[Group]:
 
 
 def _label(groups: list[Group]) -> None:
-    """Labels: the kind, and what tells it from other groups of that kind."""
+    """Labels: the kind, and what tells it from other groups of that kind; when that is more than
+    three keys, the name of the group's first run."""
     for one in groups:
         same = [other for other in groups if other.kind == one.kind]
         parts = []
         for key, value in one.values.items():
-            if key == "attention.kind" or len({str(other.values[key]) for other in same}) == 1:
-                continue
-            parts.append(f"{key.rpartition('.')[2]} {plain(value) or 'not recorded'}")
-        one.label = ", ".join([style.name(one.kind) or "unknown", *parts])
+            found = {str(other.values[key]) for other in same if other.values[key] is not None}
+            if key != "attention.kind" and len(found) > 1:
+                word = "data" if key == DATA else key.rpartition(".")[2]
+                parts.append(f"{word} {plain(value) or 'not recorded'}")
+        if len(parts) > 3:
+            parts = [one.runs[0].name]
+        one.label = ", ".join([style.name(one.kind) or "unknown kind", *parts])
 
 
 def paired(one: Group, other: Group) -> dict[str, Any]:

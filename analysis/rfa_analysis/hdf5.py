@@ -8,10 +8,10 @@ from typing import Any
 # Files are replaced whole, never changed in place: locks would only fail on read-only folders.
 os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
-import h5py  # noqa: E402
-import numpy as np  # noqa: E402
+import h5py
+import numpy as np
 
-from .errors import AnalysisError  # noqa: E402
+from .errors import AnalysisError
 
 RUN = "rfa run 1"
 BENCH = "rfa bench 1"

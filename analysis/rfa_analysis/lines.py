@@ -12,7 +12,7 @@ NAN = float("nan")
 
 def beside(path: str, suffix: str) -> str:
     """runs/a.h5 -> runs/a + suffix."""
-    return (path[:-3] if path.endswith(".h5") else path) + suffix
+    return (path.removesuffix(".h5")) + suffix
 
 
 @dataclass

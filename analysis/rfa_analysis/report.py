@@ -132,7 +132,7 @@ def group_table(page: Page) -> str:
         peak = max((p for p in peaks if not missing(p)), default=math.nan)
         speed = float(np.mean(speeds)) if speeds else math.nan
         first = (tested or one.runs)[0]
-        link_of = lambda text, run=first: page.number(run, text)  # noqa: E731
+        link_of = lambda text, run=first: page.number(run, text)
         members = ", ".join(page.number(run, run.name) for run in one.runs[:12])
         members += f" and {len(one.runs) - 12} more" if len(one.runs) > 12 else ""
         rows.append(
@@ -155,6 +155,7 @@ def run_table(page: Page) -> str:
     """A row a run, those that are damaged among them."""
     heads = [
         ("run", False),
+        ("state", False),
         ("task", False),
         ("kind", False),
         ("seed", True),
@@ -165,8 +166,6 @@ def run_table(page: Page) -> str:
         ("tokens/s", True),
         ("peak a rank", True),
         ("time", True),
-        ("state", False),
-        ("file", False),
     ]
     by_path = {run.path: run for run in page.runs}
     rows = []
@@ -178,9 +177,12 @@ def run_table(page: Page) -> str:
 
         state = plain(row["state"])
         kind = plain(row["kind"])
+        text = plain(row["run"])
+        name = page.number(run, text) if run else link(page.file(row["path"]), text)
         rows.append(
             [
-                Cell(number(plain(row["run"])), row["run"]),
+                Cell(name, row["run"]),
+                Cell(f'<span class="state-{escape(state)}">{escape(state)}</span>', state),
                 Cell(escape(plain(row["task"])), plain(row["task"])),
                 Cell((dot(kind) if kind else "") + escape(style.name(kind)), kind),
                 Cell(number(plain(row["seed"])), row["seed"]),
@@ -191,8 +193,6 @@ def run_table(page: Page) -> str:
                 Cell(number(rate(row["tokens_per_second"])), row["tokens_per_second"]),
                 Cell(number(size(row["peak_bytes_of_a_rank"])), row["peak_bytes_of_a_rank"]),
                 Cell(number(duration(row["training_seconds"])), row["training_seconds"]),
-                Cell(f'<span class="state-{escape(state)}">{escape(state)}</span>', state),
-                Cell(link(page.file(row["path"]), os.path.basename(row["path"])), row["path"]),
             ]
         )
     search = (
@@ -234,7 +234,9 @@ def confusion(matrix: np.ndarray, where: str) -> str:
         )
         right = percent(shares[i], 1) if total[i] else ""
         lines.append(f'<tr><th scope="row">{i}</th>{cells}<td>{right}</td></tr>')
-    caption = f"Confusion matrix, {where}: rows true, columns predicted, last column the share right"
+    caption = (
+        f"Confusion matrix, {where}: rows true, columns predicted, last column the share right"
+    )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
         f'<table class="confusion"><caption>{caption}</caption><thead><tr>'
@@ -308,14 +310,9 @@ def own_figures(page: Page) -> list[tuple[str, str, Any]]:
         groups = [one for one in page.groups if one.task == task]
         if any(len(run.steps) or len(run.evaluations) for one in groups for run in one.runs):
             title = f"Learning curves, {task or 'unknown task'}"
-            lines = [
-                f"{one.label}: test accuracy {percent(one.statistics()['mean'])}"
-                for one in groups
-                if one.statistics()["n"]
-            ]
             words = (
-                "Training loss (mean of a fiftieth of the steps) and validation accuracy, "
-                "a line a run. " + "; ".join(lines)
+                "Training loss (mean of a fiftieth of the steps) and validation accuracy, a line "
+                "a run."
             )
             found.append((title, words, curves.figure(groups)))
     return found

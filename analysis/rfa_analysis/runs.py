@@ -12,8 +12,19 @@ import pandas as pd
 from .cli import add_paths, load_paths
 from .errors import AnalysisError
 from .load import Run, Runs
-from .text import Column, csv_text, interval, json_text, markdown_table, missing, percent
-from .text import plain, plain_table, rate, size
+from .text import (
+    Column,
+    csv_text,
+    interval,
+    json_text,
+    markdown_table,
+    missing,
+    percent,
+    plain,
+    plain_table,
+    rate,
+    size,
+)
 
 OPERATORS = {
     "<=": operator.le,

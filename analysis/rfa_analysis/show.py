@@ -10,8 +10,19 @@ import numpy as np
 
 from .cli import add_paths, load_paths
 from .load import Bench, Run
-from .text import Column, duration, interval, missing, percent, plain, plain_table, plot, rate
-from .text import size, smooth
+from .text import (
+    Column,
+    duration,
+    interval,
+    missing,
+    percent,
+    plain,
+    plain_table,
+    plot,
+    rate,
+    size,
+    smooth,
+)
 
 # Attributes in the order of reading; others follow by name. What is in Run.SUMMARY's own line or
 # of no interest to people is left out.

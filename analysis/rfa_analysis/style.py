@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "eva": ("#8C6D00", "*", "EVA"),
     "local": ("#7F7F7F", "h", "local"),
 }
-OTHER = ("#5A5A5A", ".")  # of a kind that is not listed
+OTHER = ("#8A8A8A", ".")  # of a kind that is not listed
 
 # For things that are no kinds (ranks, phases): in this order.
 CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00"]

@@ -27,15 +27,15 @@ def inline(figure: Figure, title: str, description: str = "") -> str:
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     mark = f"f{next(_numbers)}-"
     text = re.sub(r'\bid="', f'id="{mark}', text)
     text = re.sub(r"url\(#", f"url(#{mark}", text)
     text = re.sub(r'xlink:href="#', f'xlink:href="#{mark}', text)
     text = re.sub(r"(fill|stroke): #000000", r"\1: currentColor", text)
     text = re.sub(r"<text (?![^>]*fill:)", '<text fill="currentColor" ', text)
-    text = re.sub(r"#dddddd", "var(--grid, #88888855)", text, flags=re.I)
+    text = re.sub(r"#dddddd", "var(--grid, #88888855)", text, flags=re.IGNORECASE)
     box = re.search(r'viewBox="[^"]*"', text)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
