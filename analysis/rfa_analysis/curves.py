@@ -54,8 +54,9 @@ def figure(groups: list[Group], width: float = 8.0, height: float = 3.4) -> Figu
 
     runs = [run for group in groups for run in group.runs]
     panels = [any(len(run.steps) for run in runs), any(len(run.evaluations) for run in runs)]
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = iter(drawn.subplots(1, max(1, sum(panels)), squeeze=False)[0])
+    count = max(1, sum(panels))
+    drawn = Figure(figsize=(width * count / 2, height), layout="constrained")
+    axes = iter(drawn.subplots(1, count, squeeze=False)[0])
     handles: dict[str, Any] = {}
     for there, panel, label in zip(panels, (_loss, _accuracy), LABELS):
         if not there:

@@ -108,47 +108,49 @@ def cards(page: Page) -> str:
 def group_table(page: Page) -> str:
     """A row a group: results over seeds, speed, memory."""
     heads = [
-        ("task", False),
         ("configuration", False),
-        ("seeds", True),
-        ("test accuracy, mean", True),
-        ("sd over seeds", True),
+        ("mean test accuracy", True),
         ("95 % interval", True),
+        ("seeds", True),
+        ("sd over seeds", True),
         ("tokens/s", True),
         ("peak a rank", True),
+        ("task", False),
         ("runs", False),
     ]
     rows = []
     for one in page.groups:
         numbers = one.statistics()
         tested = [run for run in one.runs if run.test]
-        low, high = numbers["low"], numbers["high"]
-        note = "bootstrap over seeds"
+        low, high, note = numbers["low"], numbers["high"], "bootstrap over seeds"
         if len(tested) == 1:
             summary = tested[0].summary()
             low, high, note = summary["test_low"], summary["test_high"], "Wilson, of the test split"
-        speeds = [run.tokens_per_second for run in one.runs if not missing(run.tokens_per_second)]
-        peaks = [run.attributes.get("peak_bytes_of_a_rank", math.nan) for run in one.runs]
-        peak = max((p for p in peaks if not missing(p)), default=math.nan)
-        speed = float(np.mean(speeds)) if speeds else math.nan
+        speed = _over(np.mean, [run.tokens_per_second for run in one.runs])
+        peak = _over(max, [run.attributes.get("peak_bytes_of_a_rank") for run in one.runs])
         first = (tested or one.runs)[0]
-        link_of = lambda text, run=first: page.number(run, text)
         members = ", ".join(page.number(run, run.name) for run in one.runs[:12])
         members += f" and {len(one.runs) - 12} more" if len(one.runs) > 12 else ""
         rows.append(
             [
-                Cell(escape(one.task), one.task),
                 Cell(dot(one.kind) + escape(one.label), one.label),
+                Cell(page.number(first, percent(numbers["mean"])), numbers["mean"]),
+                Cell(tag("span", page.number(first, interval(low, high)), title=note), low),
                 Cell(str(numbers["n"]), numbers["n"]),
-                Cell(link_of(percent(numbers["mean"])), numbers["mean"]),
-                Cell(link_of(percent(numbers["sd"])), numbers["sd"]),
-                Cell(tag("span", escape(interval(low, high)), title=note), low),
-                Cell(link_of(rate(speed)), speed),
-                Cell(link_of(size(peak)), peak),
+                Cell(page.number(first, percent(numbers["sd"])), numbers["sd"]),
+                Cell(page.number(first, rate(speed)), speed),
+                Cell(page.number(first, size(peak)), peak),
+                Cell(escape(one.task), one.task),
                 Cell(members, first.name),
             ]
         )
     return sortable("groups", "Test accuracy of each configuration", heads, rows)
+
+
+def _over(function: Callable[[list[float]], float], values: Sequence[float | None]) -> float:
+    """function of the values that are there; NaN without."""
+    there = [value for value in values if not missing(value)]
+    return float(function(there)) if there else math.nan
 
 
 def run_table(page: Page) -> str:
@@ -156,13 +158,13 @@ def run_table(page: Page) -> str:
     heads = [
         ("run", False),
         ("state", False),
+        ("test accuracy", True),
+        ("95 % interval", True),
         ("task", False),
         ("kind", False),
         ("seed", True),
         ("ranks", True),
         ("steps", True),
-        ("test accuracy", True),
-        ("95 % interval", True),
         ("tokens/s", True),
         ("peak a rank", True),
         ("time", True),
@@ -171,30 +173,28 @@ def run_table(page: Page) -> str:
     rows = []
     for _, row in table(page.runs).iterrows():
         run = by_path.get(row["path"])
-
-        def number(text: str, run: Run | None = run) -> str:
-            return page.number(run, text) if run else escape(text)
-
-        state = plain(row["state"])
-        kind = plain(row["kind"])
-        text = plain(row["run"])
-        name = page.number(run, text) if run else link(page.file(row["path"]), text)
-        rows.append(
-            [
-                Cell(name, row["run"]),
-                Cell(f'<span class="state-{escape(state)}">{escape(state)}</span>', state),
-                Cell(escape(plain(row["task"])), plain(row["task"])),
-                Cell((dot(kind) if kind else "") + escape(style.name(kind)), kind),
-                Cell(number(plain(row["seed"])), row["seed"]),
-                Cell(number(plain(row["ranks"])), row["ranks"]),
-                Cell(number(steps_of(row)), row["steps"]),
-                Cell(number(percent(row["test_accuracy"])), row["test_accuracy"]),
-                Cell(number(interval(row["test_low"], row["test_high"])), row["test_low"]),
-                Cell(number(rate(row["tokens_per_second"])), row["tokens_per_second"]),
-                Cell(number(size(row["peak_bytes_of_a_rank"])), row["peak_bytes_of_a_rank"]),
-                Cell(number(duration(row["training_seconds"])), row["training_seconds"]),
-            ]
-        )
+        state, kind, name = plain(row["state"]), plain(row["kind"]), plain(row["run"])
+        line = [
+            Cell(page.number(run, name) if run else link(page.file(row["path"]), name), name),
+            Cell(f'<span class="state-{escape(state)}">{escape(state)}</span>', state),
+        ]
+        for column, text in (
+            ("test_accuracy", percent(row["test_accuracy"])),
+            ("test_low", interval(row["test_low"], row["test_high"])),
+            ("task", plain(row["task"])),
+            ("kind", style.name(kind)),
+            ("seed", plain(row["seed"])),
+            ("ranks", plain(row["ranks"])),
+            ("steps", steps_of(row)),
+            ("tokens_per_second", rate(row["tokens_per_second"])),
+            ("peak_bytes_of_a_rank", size(row["peak_bytes_of_a_rank"])),
+            ("training_seconds", duration(row["training_seconds"])),
+        ):
+            number = run is not None and column not in ("task", "kind")
+            body = page.number(run, text) if number else escape(text)
+            body = dot(kind) + body if column == "kind" and kind else body
+            line.append(Cell(body, row[column]))
+        rows.append(line)
     search = (
         '<p class="filter"><label>Show only runs with <input id="filter" type="search" '
         'autocomplete="off"></label> <span id="filter-count" role="status"></span></p>'

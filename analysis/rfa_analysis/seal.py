@@ -57,8 +57,8 @@ def digests(parts: Sequence[bytes], before: np.ndarray | None = None) -> np.ndar
             end = int(sizes[active - 1] // 32)
             part = np.ascontiguousarray(lane[:active])
             shifted = np.empty_like(part)
-            for row in range(row, end):
-                np.bitwise_xor(part, steps[row, :active], out=part)
+            for at in range(row, end):
+                np.bitwise_xor(part, steps[at, :active], out=part)
                 np.right_shift(part, _35, out=shifted)
                 np.left_shift(part, _29, out=part)
                 np.bitwise_or(part, shifted, out=part)

@@ -36,10 +36,12 @@ def inline(figure: Figure, title: str, description: str = "") -> str:
     text = re.sub(r"(fill|stroke): #000000", r"\1: currentColor", text)
     text = re.sub(r"<text (?![^>]*fill:)", '<text fill="currentColor" ', text)
     text = re.sub(r"#dddddd", "var(--grid, #88888855)", text, flags=re.IGNORECASE)
-    box = re.search(r'viewBox="[^"]*"', text)
+    box = re.search(r'viewBox="\S+ \S+ (\S+) [^"]*"', text)
+    if box is None:
+        raise ValueError("matplotlib's SVG has no viewBox")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'{box.group(0) if box else ""} role="img" aria-labelledby="{mark}title {mark}desc">'
+        f'{box.group(0)} style="--w: {float(box.group(1)):.0f}px" role="img" aria-labelledby="{mark}title {mark}desc">'
         f'<title id="{mark}title">{html.escape(title)}</title>'
         f'<desc id="{mark}desc">{html.escape(description or title)}</desc>'
     )
