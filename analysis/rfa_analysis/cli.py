@@ -43,12 +43,14 @@ def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     )
 
 
-def load_paths(args: argparse.Namespace) -> Runs:
+def load_paths(args: argparse.Namespace, whole: bool = False) -> Runs:
     """Loads args.paths; each file that can't be used is one line on stderr.
 
-    Raises AnalysisError when nothing at all is left.
+    whole: reads all rows now, so that no damage comes up later. AnalysisError when nothing at all
+    is left.
     """
     runs = load(args.paths)
+    runs = runs.whole() if whole else runs
     for problem in runs.problems:
         print(f"rfa-analysis: {problem}", file=sys.stderr)
     args.problems = len(runs.problems)

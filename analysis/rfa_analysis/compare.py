@@ -144,7 +144,7 @@ def find_reference(groups: list[Group], name: str | None) -> Group:
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = load_paths(args)
+    runs = load_paths(args, whole=True)
     if not len(runs):
         raise AnalysisError("no run to compare")
     groups = group(runs)

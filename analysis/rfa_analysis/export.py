@@ -130,7 +130,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = load_paths(args)
+    runs = load_paths(args, whole=True)
     try:
         os.makedirs(args.out, exist_ok=True)
         if args.weights:

@@ -27,6 +27,26 @@ STEP_COLUMNS = (
     "guards",
     "digest",
 )
+START_COLUMNS = (
+    "step",
+    "ranks",
+    "threads",
+    "sgemm_flops_per_second",
+    "started",
+    "commit",
+    "hosts",
+)
+PHASE_COLUMNS = (
+    "phase",
+    "order",
+    "seconds",
+    "seconds_least",
+    "seconds_most",
+    "share",
+    "flops",
+    "flops_least",
+    "flops_most",
+)
 EVALUATION_COLUMNS = ("step", "split", "loss", "correct", "examples", "accuracy")
 
 

@@ -266,22 +266,22 @@ class Run:
         matrices = self._evaluations[1]
         return matrices[-1 if row is None else row] if matrices else None
 
-    def _table(self, group: str) -> pd.DataFrame:
-        if not self._in_file:
-            return pd.DataFrame()
-        return pd.DataFrame(
-            self._read(lambda file: hdf5.columns(file[group]) if group in file else {})
-        )
+    def _table(self, group: str, names: tuple[str, ...]) -> pd.DataFrame:
+        """Those columns of a group that may not be there; what it lacks is NaN."""
+        rows = {}
+        if self._in_file:
+            rows = self._read(lambda f: hdf5.columns(f[group], names) if group in f else {})
+        return pd.DataFrame(rows, columns=list(names))
 
     @cached_property
     def starts(self) -> pd.DataFrame:
         """One row a start of the program: step, ranks, threads, started, commit, hosts, ..."""
-        return self._table("starts")
+        return self._table("starts", hdf5.START_COLUMNS)
 
     @cached_property
     def profile(self) -> pd.DataFrame:
         """One row a phase of the profiled steps: seconds [s], share [1], flops; empty without."""
-        return self._table("profile")
+        return self._table("profile", hdf5.PHASE_COLUMNS)
 
     @cached_property
     def tokens_per_second(self) -> float:
@@ -426,6 +426,19 @@ class Runs:
             if key in (run.name, run.path):
                 return run
         raise KeyError(key)
+
+    def whole(self) -> Runs:
+        """Those runs of which every row can be read; the others become problems."""
+        kept = []
+        for run in self.items:
+            try:
+                run.steps, run.evaluations, run.starts, run.profile, run.confusion()  # noqa: B018
+                kept.append(run)
+            except (AnalysisError, ValueError, TypeError, KeyError) as error:
+                text = str(error).removeprefix(run.path + ": ")
+                text = text if isinstance(error, AnalysisError) else str(hdf5.damaged(error))
+                self.problems.append(Problem(run.path, text))
+        return Runs(kept, self.benches, self.problems)
 
     def filter(self, keep: Callable[[Run], bool]) -> Runs:
         """Those runs for which keep(run) holds."""

@@ -421,7 +421,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = load_paths(args)
+    runs = load_paths(args, whole=True)
     command = "rfa-analysis report " + " ".join([*args.paths, "-o", args.out])
     write_whole(args.out, build(runs, args.out, args.title, command))
     benches = f", {len(runs.benches)} files of rfa bench" if runs.benches else ""

@@ -229,6 +229,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = load_paths(args)
+    runs = load_paths(args, whole=True)
     print("\n\n\n".join(describe(one, args.width) for one in runs))
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-RUN = "18ecd68b3fb8c61d"  # of a file, unless told otherwise
+RUN = "18ecd0000a11ce05"  # of a file, unless told otherwise
 MASK = (1 << 64) - 1
 
 

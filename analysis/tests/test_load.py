@@ -17,8 +17,8 @@ import pytest
 
 from rfa_analysis import AnalysisError, Run, load
 
-NEWER = "18ecd68b3fb8c61e"
-OLDER = "18ecd68b3fb8c61c"
+NEWER = "18ecd0000a11ce06"
+OLDER = "18ecd0000a11ce04"
 
 
 def test_results_are_those_of_the_files(results: list[Path]) -> None:
@@ -99,9 +99,7 @@ def test_a_later_line_replaces_an_evaluation_and_the_test(tmp_path: Path) -> Non
     path = make.write_run(
         tmp_path / "a.h5", make.steps(1, 2), [make.evaluation(2, 3)], make.evaluation(2, 4)
     )
-    make.lines(
-        tmp_path / "a.jsonl", [make.evaluation(2, 9), make.evaluation(2, 12, split="test")]
-    )
+    make.lines(tmp_path / "a.jsonl", [make.evaluation(2, 9), make.evaluation(2, 12, split="test")])
     run = Run(str(path))
     assert list(run.evaluations["correct"]) == [9]
     assert run.test["accuracy"] == 0.3
@@ -212,6 +210,22 @@ def test_broken_files_are_a_line_each(tmp_path: Path) -> None:
     given = load([tmp_path / "data.h5", tmp_path / "none.h5", str(tmp_path / "*.none")])
     assert [p.text for p in given.problems][0] == "is a data set, no run"
     assert len(given.problems) == 3 and len(given) == 0
+
+
+def test_damage_below_the_head_is_a_problem(tmp_path: Path) -> None:
+    evaluations = [make.evaluation(2, 5)]
+    for number, name in enumerate(("steps/loss", "evaluations/correct", "evaluations")):
+        path = tmp_path / f"{number}.h5"
+        make.write_run(path, make.steps(1, 2), evaluations, run=f"{number:016x}", sealed=False)
+        with h5py.File(path, "r+") as file:
+            del file[name]
+            if name == "steps/loss":
+                file[name] = [1.0, 2.0, 3.0]
+    make.write_run(tmp_path / "good.h5", make.steps(1, 2), evaluations)
+    runs = load(tmp_path)
+    assert len(runs) == 4 and not runs.problems
+    assert [run.name for run in runs.whole()] == ["good"]
+    assert len(runs.problems) == 3 and all(problem.damaged for problem in runs.problems)
 
 
 def test_every_byte_cut_off_is_a_problem_or_a_run(tmp_path: Path) -> None:
