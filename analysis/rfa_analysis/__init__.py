@@ -11,7 +11,8 @@
 """
 
 from .errors import AnalysisError
-from .load import Bench, Problem, Run, Runs, load
+from .load import Bench, Problem, Runs, load
+from .run import Run
 
 __version__ = "0.1.0"
 __all__ = ["AnalysisError", "Bench", "Problem", "Run", "Runs", "load"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .load import Run
+    from .run import Run
 
 DASHES = ("-", "--", ":", "-.")  # groups of one kind, which have one colour
 POINTS = 400  # of a curve: more can't be seen

@@ -10,7 +10,8 @@ from typing import Any
 
 from .cli import add_paths, load_paths
 from .errors import AnalysisError
-from .load import Run, Runs
+from .load import Runs
+from .run import Run
 from .text import csv_text
 
 EPILOG = """examples:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import style
 from .intervals import bootstrap
-from .load import Run
+from .run import Run
 from .text import plain
 
 # Keys that change no result (neutral in src/config/keys.c), and the seed.

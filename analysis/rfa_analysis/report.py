@@ -24,7 +24,8 @@ from . import curves, show, style, svg
 from .cli import add_paths, load_paths
 from .groups import Group, group
 from .html import Cell, escape, link, sortable, tag
-from .load import Bench, Run, Runs
+from .load import Bench, Runs
+from .run import Run
 from .runs import steps_of, table
 from .text import duration, interval, missing, percent, plain, rate, size
 from .watch import write_whole

@@ -11,7 +11,8 @@ import pandas as pd
 
 from .cli import add_paths, load_paths
 from .errors import AnalysisError
-from .load import Run, Runs
+from .load import Runs
+from .run import Run
 from .text import (
     Column,
     csv_text,

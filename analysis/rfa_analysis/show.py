@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .cli import add_paths, load_paths
-from .load import Bench, Run
+from .load import Bench
+from .run import Run
 from .text import (
     Column,
     duration,

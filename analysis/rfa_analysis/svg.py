@@ -13,7 +13,7 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .load import Run
+    from .run import Run
 
 _numbers = itertools.count(1)
 

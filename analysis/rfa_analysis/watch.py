@@ -12,7 +12,7 @@ from typing import Any
 
 from . import show
 from .errors import AnalysisError
-from .load import Run
+from .run import Run
 from .text import coloured, duration, missing, percent, plain, rate
 
 EPILOG = """examples:
@@ -30,7 +30,7 @@ def left(run: Run) -> float:
     planned = run.config.get("train.steps")
     if planned is None or not len(steps):
         return float("nan")
-    return (planned - run.last_step) * float(steps["seconds"].tail(50).mean())
+    return max(0, planned - run.last_step) * float(steps["seconds"].tail(50).mean())
 
 
 def status(run: Run) -> str:
@@ -129,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     while True:
         try:
             one = Run(path)
+            one.steps, one.evaluations  # noqa: B018  before what is said of them
             failures = 0
         except AnalysisError as error:
             failures += 1  # it may not have begun, or be replaced at this moment

@@ -155,6 +155,13 @@ class Browser:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:500])
         return answer["result"].get("value")
 
+    def until(self, script: str, wanted: Any = True) -> None:
+        """Waits until the expression has that value. AssertionError when it never has."""
+        end = time.monotonic() + self.patience
+        while (found := self.run(script)) != wanted:
+            assert time.monotonic() < end, f"{script} is {found}, not {wanted}"
+            time.sleep(0.02)
+
     def key(self, name: str, code: int, text: str = "") -> None:
         """Presses a key, as a person does."""
         common = {"key": name, "code": name, "windowsVirtualKeyCode": code}

@@ -246,6 +246,18 @@ def test_copies_of_a_run_count_once(tmp_path: Path) -> None:
     assert all("is the same run as" in str(p) for p in runs.problems)
 
 
+def test_a_file_that_is_replaced_is_read_as_one(tmp_path: Path) -> None:
+    path = make.write_run(tmp_path / "a.h5", make.steps(1, 4), state="running")
+    make.lines(tmp_path / "a.jsonl", make.steps(5, 6))
+    run = Run(str(path))
+    assert run.last_step == 6 and run.state == "running"
+    whole = make.write_run(tmp_path / "t", make.steps(1, 9), [make.evaluation(9, 5)])
+    os.replace(whole, path)
+    make.lines(tmp_path / "a.jsonl", [])
+    assert list(run.evaluations["step"]) == [9]
+    assert run.state == "finished" and list(run.steps["step"]) == list(range(1, 10))
+
+
 def test_kinds(tmp_path: Path) -> None:
     for number, (config, kind) in enumerate(
         [
