@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DASHES = ("-", "--", ":", "-.")  # groups of one kind, which have one colour
 POINTS = 400  # of a curve: more can't be seen
+ALL_POINTS = 16000  # of a figure of many runs
 
 
 def looks(groups: list[Group]) -> list[dict[str, str]]:
@@ -36,11 +37,11 @@ def looks(groups: list[Group]) -> list[dict[str, str]]:
     return found
 
 
-def thin(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most POINTS points, evenly taken, the first and the last among them."""
-    if len(x) <= POINTS:
+def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many points, evenly taken, the first and the last among them."""
+    if len(x) <= points:
         return x, y
-    keep = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))
+    keep = np.unique(np.linspace(0, len(x) - 1, points).astype(int))
     return x[keep], y[keep]
 
 
@@ -66,7 +67,7 @@ def figure(groups: list[Group], width: float = 8.0, height: float = 3.4) -> Figu
         axis.xaxis.get_major_locator().set_params(integer=True)
         for group, look in zip(groups, looks(groups)):
             for run in group.runs:
-                line = panel(axis, run, look)
+                line = panel(axis, run, look, max(20, min(POINTS, ALL_POINTS // len(runs))))
                 if line is not None:
                     handles[group.label] = line
     if handles:
@@ -80,15 +81,18 @@ def figure(groups: list[Group], width: float = 8.0, height: float = 3.4) -> Figu
 LABELS = ("training loss [nat]", "validation accuracy [%]")
 
 
-def _loss(axis: Axes, run: Run, look: dict[str, str]) -> Any:
+def _loss(axis: Axes, run: Run, look: dict[str, str], points: int) -> Any:
     steps = run.steps
     if not len(steps):
         return None
     loss = smooth(steps["loss"].to_numpy(), max(1, len(steps) // 50))
     line = {key: look[key] for key in ("color", "linestyle")}
-    return axis.plot(*thin(steps["step"].to_numpy(), loss), **line)[0]
+    return axis.plot(*thin(steps["step"].to_numpy(), loss, points), **line)[0]
 
 
-def _accuracy(axis: Axes, run: Run, look: dict[str, str]) -> Any:
+def _accuracy(axis: Axes, run: Run, look: dict[str, str], points: int) -> Any:
     rows = run.evaluations
-    return axis.plot(rows["step"], 100 * rows["accuracy"], **look)[0] if len(rows) else None
+    if not len(rows):
+        return None
+    share = 100 * rows["accuracy"].to_numpy()
+    return axis.plot(*thin(rows["step"].to_numpy(), share, points), **look)[0]

@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from .hdf5 import STEP_COLUMNS
+
 NAN = float("nan")
 
 
@@ -48,11 +50,14 @@ def _evaluation(line: dict[str, Any], split: str) -> dict[str, Any]:
 
 
 def _step(line: dict[str, Any]) -> dict[str, Any]:
-    row = {name: _number(value) for name, value in line.items() if name != "run"}
-    row["step"] = int(row["step"])
-    if "digest" in row:
-        row["digest"] = int(row["digest"], 16)
-    return row
+    """KeyError when a column is missing."""
+    row: dict[str, Any] = {name: _number(line[name]) for name in STEP_COLUMNS}
+    return {
+        **row,
+        "step": int(row["step"]),
+        "guards": int(row["guards"]),
+        "digest": int(row["digest"], 16),
+    }
 
 
 def read_tail(path: str, run: str) -> Tail:

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import math
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -315,7 +316,7 @@ def own_figures(page: Page) -> list[tuple[str, str, Any]]:
                 "Training loss (mean of a fiftieth of the steps) and validation accuracy, a line "
                 "a run."
             )
-            found.append((title, words, curves.figure(groups)))
+            found.append((title, words, curves.figure(groups, 10.0, 3.6)))
     return found
 
 
@@ -423,8 +424,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     runs = load_paths(args, whole=True)
-    command = "rfa-analysis report " + " ".join([*args.paths, "-o", args.out])
+    words = ["rfa-analysis", "report", *args.paths, "-o", args.out, "--title", args.title]
+    command = shlex.join(words)
     write_whole(args.out, build(runs, args.out, args.title, command))
-    benches = f", {len(runs.benches)} files of rfa bench" if runs.benches else ""
-    print(f"{args.out}: {len(runs)} runs{benches}")
+    benches = f", files of rfa bench: {len(runs.benches)}" if runs.benches else ""
+    print(f"{args.out}: runs: {len(runs)}{benches}")
     return 0

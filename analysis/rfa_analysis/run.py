@@ -37,15 +37,14 @@ def kind_of(config: dict[str, Any]) -> str:
     return kind
 
 
-def as_steps(rows: Any) -> pd.DataFrame:
-    """Rows of steps as a data frame with the types of the file; a column that lacks is NaN."""
-    frame = pd.DataFrame(rows, columns=list(hdf5.STEP_COLUMNS))
-    for name in frame:
-        if name not in ("step", "guards", "digest"):
-            frame[name] = frame[name].astype(float)
-        elif not frame[name].isna().any():
-            frame[name] = frame[name].astype(np.uint64 if name == "digest" else np.int64)
-    return frame
+def as_steps(columns: dict[str, Any], count: int) -> pd.DataFrame:
+    """Columns of count steps as a data frame with the types of the file; what lacks is NaN."""
+    table = {}
+    for name in hdf5.STEP_COLUMNS:
+        values = columns.get(name)
+        kind = {"step": np.int64, "guards": np.int64, "digest": np.uint64}.get(name, np.float64)
+        table[name] = np.full(count, NAN) if values is None else np.asarray(values, dtype=kind)
+    return pd.DataFrame(table)
 
 
 def as_evaluations(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -225,11 +224,10 @@ class Run:
     @cached_property
     def steps(self) -> pd.DataFrame:
         """One row a step, as /steps: loss [nat], seconds [s], tokens_per_second [1/s], ..."""
-        frame = as_steps([])
+        frame = as_steps({}, 0)
         if self._in_file:
-            frame = as_steps(
-                self._read(lambda file: hdf5.columns(file["steps"], hdf5.STEP_COLUMNS))
-            )
+            columns = self._read(lambda file: hdf5.columns(file["steps"], hdf5.STEP_COLUMNS))
+            frame = as_steps(columns, len(columns["step"]))
         last = frame["step"].iloc[-1] if len(frame) else 0
         fresh = []
         for row in self._tail.steps:
@@ -237,7 +235,8 @@ class Run:
                 fresh.append(row)
                 last = row["step"]
         if fresh:
-            frame = pd.concat([frame, as_steps(fresh)], ignore_index=True)
+            columns = {name: [row[name] for row in fresh] for name in fresh[0]}
+            frame = pd.concat([frame, as_steps(columns, len(fresh))], ignore_index=True)
         return frame
 
     @cached_property

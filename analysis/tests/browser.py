@@ -1,4 +1,7 @@
-"""A headless Chromium, driven through its own protocol over two pipes: no package needed."""
+"""A headless Chromium, driven through its own protocol over two pipes: no package needed.
+
+python3 browser.py PAGE.html PICTURE.png WIDTH HEIGHT takes a picture of a page.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from typing import Any
@@ -177,3 +181,11 @@ class Browser:
     def pdf(self) -> bytes:
         """The page as it prints."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
+
+
+if __name__ == "__main__":
+    with Browser() as one:
+        one.size(int(sys.argv[3]), int(sys.argv[4]))
+        one.scheme("light")
+        one.open(sys.argv[1])
+        one.picture(sys.argv[2])

@@ -134,7 +134,9 @@ def test_a_run_of_lines_alone(tmp_path: Path) -> None:
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
     path = make.write_run(tmp_path / "a.h5", make.steps(1, 2))
     make.lines(tmp_path / "a.jsonl", make.steps(3, 3), torn="{oops}\n")
-    make.lines(tmp_path / "a.jsonl", make.steps(4, 4), torn='{"step":5,"run":"0"}\n', mode="a")
+    make.lines(
+        tmp_path / "a.jsonl", make.steps(4, 4), torn='{"step":5,"run":"%s"}\n' % make.RUN, mode="a"
+    )
     runs = load(path)
     assert list(runs[0].steps["step"]) == [1, 2, 3, 4]
     assert str(runs.problems[0]) == f"{path}: a.jsonl:2: not a line of a run; 2 such left out"
