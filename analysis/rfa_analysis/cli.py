@@ -1,4 +1,4 @@
-"""The command rfa-analysis: one subcommand a module, each with add_parser(subparsers) and run(args).
+"""The command rfa-analysis: a module for each subcommand, with add_parser and run(args).
 
 Exit codes: 0, 1 (some file could not be read, the rest was done), 2 usage, 3 nothing to work on.
 """

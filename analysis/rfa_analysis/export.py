@@ -80,7 +80,7 @@ def write_tensorboard(runs: Runs, folder: str) -> list[str]:
     """
     if importlib.util.find_spec("tensorboard") is None:
         raise AnalysisError(
-            "--tensorboard needs the package tensorboard, which is not there: pip install tensorboard",
+            "--tensorboard needs the package tensorboard, missing here: pip install tensorboard",
             2,
         )
     from tensorboard.compat.proto.event_pb2 import Event

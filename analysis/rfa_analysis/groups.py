@@ -72,7 +72,7 @@ class Group:
         return {run.seed: run.test["accuracy"] for run in self.runs if run.test}
 
     def statistics(self) -> dict[str, float]:
-        """Over seeds: n, mean, sd (n - 1), and low, high: the 95 % bootstrap interval of the mean."""
+        """Over seeds: n, mean, sd (n - 1), and low, high: the 95 % bootstrap of the mean."""
         return spread(list(self.accuracies().values()))
 
 

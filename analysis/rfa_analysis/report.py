@@ -375,9 +375,9 @@ def build(runs: Runs, out: str, title: str, command: str) -> str:
 NOTES = (
     "Accuracies are shares of the test split. The interval of one run is Wilson's, 95 %, and says "
     "how far the size of the split lets the number wander; that of several seeds is a percentile "
-    "bootstrap of their mean, 95 %, 10 000 resamples. Tokens are valid ones, of all ranks, over the "
-    "time of all steps; peak is the memory of the rank that took most. A dot's colour is the kind's "
-    "in every figure."
+    "bootstrap of their mean, 95 %, 10 000 resamples. Tokens are valid ones, of all ranks, over "
+    "the time of all steps; peak is the memory of the rank that took most. A dot's colour is "
+    "the kind's in every figure."
 )
 
 

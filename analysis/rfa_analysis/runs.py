@@ -38,7 +38,7 @@ OPERATORS = {
 
 EPILOG = """examples:
   rfa-analysis runs runs/
-  rfa-analysis runs runs/ --filter kind=rfa --filter 'test_accuracy>0.37' --sort test_accuracy --reverse
+  rfa-analysis runs runs/ --filter 'test_accuracy>0.37' --sort test_accuracy --reverse
   rfa-analysis runs 'runs/*.h5' --filter train.rate=0.001 --csv > runs.csv
 
 Names for --filter and --sort: the columns of --csv, and configuration keys as train.rate. Text

@@ -36,7 +36,7 @@ def _take(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
 
 
 def digests(parts: Sequence[bytes], before: np.ndarray | None = None) -> np.ndarray:
-    """The digest of each of parts, chained after `before` (uint64, one a part; zeros by default)."""
+    """The digest of each of parts, chained after `before` (uint64 each; zeros by default)."""
     count = len(parts)
     seed = np.zeros(count, np.uint64) if before is None else before
     order = sorted(range(count), key=lambda i: -len(parts[i]))  # those that end first come last
@@ -78,7 +78,7 @@ def digests(parts: Sequence[bytes], before: np.ndarray | None = None) -> np.ndar
 
 
 def _read(path: str) -> tuple[bytes, int] | str | None:
-    """The bytes before a seal and the digest it names; a problem in words; None: no seal to hold."""
+    """The bytes before a seal and the digest it names; a problem in words; None without one."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -41,7 +41,8 @@ def inline(figure: Figure, title: str, description: str = "") -> str:
         raise ValueError("matplotlib's SVG has no viewBox")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'{box.group(0)} style="--w: {float(box.group(1)):.0f}px" role="img" aria-labelledby="{mark}title {mark}desc">'
+        f'{box.group(0)} style="--w: {float(box.group(1)):.0f}px" role="img" '
+        f'aria-labelledby="{mark}title {mark}desc">'
         f'<title id="{mark}title">{html.escape(title)}</title>'
         f'<desc id="{mark}desc">{html.escape(description or title)}</desc>'
     )

@@ -67,7 +67,9 @@ PAGE = """<!doctype html>
 {refresh}<title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; }}
+body {{
+  font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem;
+}}
 p {{ white-space: pre-line; }}
 svg {{ width: 100%; height: auto; }}
 </style></head><body><main>

@@ -1,4 +1,4 @@
-"""Files as rfa writes them (src/storage/runfile.h), by h5py alone: nothing here is of the package."""
+"""Files as rfa writes them (src/storage/runfile.h), by h5py alone, nothing of the package."""
 
 from __future__ import annotations
 

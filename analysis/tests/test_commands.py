@@ -19,6 +19,7 @@ import pytest
 from conftest import RESULTS
 
 from rfa_analysis import load
+from rfa_analysis.export import scalars
 from rfa_analysis.groups import differences, group, paired
 from rfa_analysis.text import plot
 
@@ -140,6 +141,8 @@ def test_show_has_it_all(command: Command, tmp_path: Path) -> None:
         f"mpirun -n 2 rfa reproduce {path}",
     ):
         assert words in answer.out, words
+    matrix = answer.out[answer.out.index("Confusion matrix") :].splitlines()[3:5]
+    assert [line.split()[:4] for line in matrix] == [["0", "17", "3", "20"], ["1", "20", "0", "20"]]
     rows = make.steps(1, 60)
     wait = sum(row["exchange_wait"] for row in rows)
     share = wait / sum(row["seconds"] for row in rows)
@@ -245,6 +248,13 @@ def test_export_to_tensorboard(command: Command, tmp_path: Path) -> None:
         [make.evaluation(5, 10)],
         make.evaluation(5, 20, split="test"),
     )
+    table: dict[str, list[tuple[int, float]]] = {}
+    for tag, step, value in scalars(load(path)[0]):
+        table.setdefault(tag, []).append((step, value))
+    assert table["accuracy/val"] == [(5, 0.25)] and table["accuracy/test"] == [(5, 0.5)]
+    assert table["loss/val"] == [(5, 1.95)]
+    for tag, name in (("loss/train", "loss"), ("speed/exchange_wait_seconds", "exchange_wait")):
+        assert table[tag] == [(row["step"], row[name]) for row in make.steps(1, 5)]
     answer = command("export", path, "--tensorboard", "-o", tmp_path / "tb")
     if importlib.util.find_spec("tensorboard") is None:
         assert answer.code == 2 and "pip install tensorboard" in answer.error

@@ -116,7 +116,7 @@ def test_lines_of_an_older_run_are_left_out(tmp_path: Path) -> None:
 
 def test_lines_of_a_newer_run_replace_the_file(tmp_path: Path) -> None:
     path = make.write_run(tmp_path / "a.h5", make.steps(1, 7), test=make.evaluation(7, 9))
-    make.lines(tmp_path / "a.jsonl", make.steps(1, 2), run=OLDER)
+    make.lines(tmp_path / "a.jsonl", make.steps(1, 5), run=OLDER)
     make.lines(tmp_path / "a.jsonl", make.steps(1, 3), run=NEWER, mode="a")
     run = Run(str(path))
     assert run.last_step == 3 and run.test is None and run.config == {}
@@ -135,7 +135,7 @@ def test_damaged_lines_are_counted(tmp_path: Path) -> None:
     path = make.write_run(tmp_path / "a.h5", make.steps(1, 2))
     make.lines(tmp_path / "a.jsonl", make.steps(3, 3), torn="{oops}\n")
     make.lines(
-        tmp_path / "a.jsonl", make.steps(4, 4), torn='{"step":5,"run":"%s"}\n' % make.RUN, mode="a"
+        tmp_path / "a.jsonl", make.steps(4, 4), torn=f'{{"step":5,"run":"{make.RUN}"}}\n', mode="a"
     )
     runs = load(path)
     assert list(runs[0].steps["step"]) == [1, 2, 3, 4]

@@ -82,6 +82,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken").mkdir()
     broken_files(folder / "broken")
     make.write_bench(folder / "bench.h5")
+    make.write_run(folder / "text.h5", make.steps(1, 9), run="0" * 16, attributes={"task": "text"})
     (folder / "page").mkdir()
     out = folder / "page" / "report.html"
     assert main(["report", str(RESULTS), str(folder), "-o", str(out)]) == 1
@@ -90,7 +91,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_whole_and_of_itself(report: Path) -> None:
     text, page = report.read_text(encoding="utf-8"), read(report)
-    assert len(page.ids) == len(set(page.ids))
+    assert len(page.ids) == len(set(page.ids)) and text.count("<svg") == 2
     assert page.sources == [] and "@import" not in text
     names = r"http://www\.w3\.org/(2000/svg|1999/xlink)"  # of namespaces, never fetched
     assert not re.findall(r"(?:https?:)?//[a-z]", re.sub(names, "", text))
