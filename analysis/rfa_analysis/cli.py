@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -76,6 +77,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows no UTF-8 shows "?"
+        sys.stdout.reconfigure(errors="replace")
     args = build_parser().parse_args(argv)
     args.problems = 0
     try:

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -149,14 +147,6 @@ def _json_value(value: Any) -> Any:
     if missing(value) or (isinstance(value, float) and not math.isfinite(value)):
         return None
     return _whole(value)
-
-
-def coloured(stream: Any = None) -> bool:
-    """May the stream get colours? A terminal may, unless NO_COLOR is set or TERM is dumb."""
-    stream = stream or sys.stdout
-    return (
-        stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
-    )
 
 
 def smooth(values: np.ndarray, span: int) -> np.ndarray:

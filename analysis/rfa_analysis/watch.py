@@ -13,7 +13,7 @@ from typing import Any
 from . import show
 from .errors import AnalysisError
 from .run import Run
-from .text import coloured, duration, missing, percent, plain, rate
+from .text import duration, missing, percent, plain, rate
 
 EPILOG = """examples:
   rfa-analysis watch runs/a.h5                    a live curve in the terminal; Ctrl-C leaves it
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.every > 0:
         raise AnalysisError("--every: seconds above 0", 2)
     path = args.path[:-6] + ".h5" if args.path.endswith(".jsonl") else args.path
-    live = sys.stdout.isatty() and coloured(sys.stdout) and not args.once and not args.page
+    live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     told, failures = -1, 0
     while True:
         try:
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
             continue
         if args.page:
             write_whole(args.page, page(one, args.every))
-        elif live:
+        elif live and not args.once:
             print("\033[H\033[2J" + screen(one, shutil.get_terminal_size().columns), flush=True)
         elif args.once:
             print(screen(one, shutil.get_terminal_size().columns))
