@@ -1,13 +1,15 @@
-"""Intervals against their definitions."""
+"""Intervals against their definitions; what counts as one configuration."""
 
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
+from conftest import HERE
 
-from rfa_analysis.groups import spread
+from rfa_analysis.groups import NEUTRAL, spread
 from rfa_analysis.intervals import bootstrap, wilson
 from rfa_analysis.text import duration, percent, plain, rate, size, smooth
 
@@ -60,3 +62,14 @@ def test_smooth_is_a_mean_of_what_was() -> None:
     values = np.array([4.0, 2.0, np.nan, 6.0])
     np.testing.assert_allclose(smooth(values, 2), [4, 3, 2, 6])
     np.testing.assert_allclose(smooth(values, 9), [4, 3, 3, 4])
+
+
+def test_keys_that_change_no_result_are_those_of_rfa() -> None:
+    text = (HERE.parents[1] / "src" / "config" / "keys.c").read_text(encoding="utf-8")
+    keys = re.findall(r"\{KEY\((\w+), (\w+)\)((?:(?!\{KEY\().)*)", text, flags=re.DOTALL)
+    neutral = {f"{part}.{name}" for part, name, rest in keys if ".neutral = true" in rest}
+    assert len(keys) > 40 and len(neutral) > 10
+    of_runs = {key for key in neutral if not key.startswith("bench.")}
+    assert of_runs <= NEUTRAL
+    others = {f"{part}.{name}" for part, name, _ in keys} - neutral
+    assert not others & NEUTRAL
