@@ -25,6 +25,7 @@ build|zlib|zlib1g-dev|zlib|zlib
 build|libpng|libpng-dev|libpng|libpng
 tests|cmocka|libcmocka-dev|cmocka|cmocka
 tests|python-h5py-numpy|python3 python3-h5py python3-numpy|py-h5py py-numpy|python
+tests|python-analysis|python3-pandas python3-matplotlib python3-pytest|py-pandas py-matplotlib py-pytest|python
 tests|h5dump|hdf5-tools|hdf5+mpi ^openmpi|hdf5/parallel
 tests|clang-openmp|clang libomp-dev|llvm+clang|llvm
 tests|clang-format|clang-format|llvm+clang|llvm
@@ -34,14 +35,16 @@ tests|ps|procps|procps|procps
 some|libfuzzer|clang libclang-rt-14-dev|llvm+clang compiler-rt=runtime|llvm
 some|slurm|slurmctld slurmd munge|slurm munge|slurm
 some|ip|iproute2|iproute2|iproute2
+some|chromium|chromium|-|-
 some|fashion-mnist|dataset-fashion-mnist|-|-
 '
 
+# setup_find_python [MODULES]: a Python that has them
 setup_find_python()
 {
     local python
     for python in "${RFA_PYTHON:-}" /usr/bin/python3 python3 "$setup_top/build/python/bin/python"; do
-        if [ -n "$python" ] && "$python" -c 'import h5py, numpy' 2>/dev/null; then
+        if [ -n "$python" ] && "$python" -c "import ${1:-h5py, numpy}" 2>/dev/null; then
             RFA_PYTHON=$(command -v "$python")
             export RFA_PYTHON
             return 0
@@ -69,6 +72,7 @@ setup_has()
         ;;
     openblas | yaml-0.1 | zlib | libpng | cmocka) pkg-config --exists "$1" 2>/dev/null ;;
     python-h5py-numpy) setup_find_python ;;
+    python-analysis) setup_find_python 'h5py, numpy, pandas, matplotlib, pytest' ;;
     clang-openmp)
         command -v clang >/dev/null &&
             echo '#include <omp.h>' | clang -fopenmp -x c -fsyntax-only - 2>/dev/null
@@ -142,9 +146,10 @@ setup_may_install()
 setup_virtual_environment()
 {
     [ -z "${RFA_NO_INSTALL:-}" ] && command -v python3 >/dev/null &&
-        echo "setup: making build/python with h5py and numpy" >&2 &&
+        echo "setup: making build/python with the packages of Python" >&2 &&
         python3 -m venv "$setup_top/build/python" >/dev/null 2>&1 &&
-        "$setup_top/build/python/bin/pip" install -q h5py numpy >/dev/null 2>&1 &&
+        "$setup_top/build/python/bin/pip" install -q h5py numpy pandas matplotlib pytest \
+            >/dev/null 2>&1 &&
         setup_find_python
 }
 
