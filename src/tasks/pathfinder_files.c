@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "tasks/table.h"
-#include "tasks/text_table.h"
+#include "tasks/labels.h"
 
 #include <dirent.h>
 #include <errno.h>

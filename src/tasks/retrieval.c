@@ -3,7 +3,7 @@
 #include "tasks/papers.h"
 #include "tasks/table.h"
 #include "tasks/text.h"
-#include "tasks/text_table.h"
+#include "tasks/labels.h"
 
 #include <stdio.h>
 #include <string.h>
