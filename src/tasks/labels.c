@@ -105,7 +105,7 @@ void rfa_labels_close(rfa_labels *labels, rfa_index *index)
     rfa_classes *c = &labels->classes;
     if (!labels->closed && labels->named) {
         const rfa_classes came = *c;
-        int place[RFA_TREE_CLASSES];
+        int place[RFA_TREE_CLASSES] = {0};
         qsort(c->name, (size_t)c->count, sizeof *c->name, compare);
         for (int n = 0; n < c->count; n++) {
             const char(*found)[RFA_CLASS_NAME] =

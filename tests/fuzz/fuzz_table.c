@@ -4,6 +4,7 @@
 #include "fuzz/fuzz.h"
 #include "tasks/table.h"
 #include "tasks/text_table.h"
+#include "tasks/token_ids.h"
 
 enum { MOST = 64 };
 
