@@ -5,25 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    rfa_status (*run)(const rfa_comm *world, int argc, char **argv);
-    const char *help;
-} tasks[] = {
+const rfa_verb rfa_data_tasks[] = {
     {"listops", rfa_data_listops_command, "nested prefix expressions (Long Range Arena)"},
     {"text", rfa_data_text, "classes of texts as bytes: IMDb's folders, or tables"},
     {"retrieval", rfa_data_retrieval, "pairs of texts: does the one cite the other?"},
     {"image", rfa_data_image, "classes of pictures as pixels: CIFAR-10, PNG folders, idx files"},
     {"pathfinder", rfa_data_pathfinder, "are two dots on one dashed path? 32 x 32 pixels"},
     {"pathx", rfa_data_pathx, "the same on 128 x 128 pixels"},
+    {NULL, NULL, NULL},
 };
-enum { TASKS = sizeof tasks / sizeof *tasks };
 
 static void usage(void)
 {
     rfa_print("Usage: rfa data TASK [OPTION...]\nMakes a data set. TASK is one of:\n");
-    for (int t = 0; t < TASKS; t++) {
-        rfa_print("  %-11s %s", tasks[t].name, tasks[t].help);
+    for (const rfa_verb *t = rfa_data_tasks; t->name; t++) {
+        rfa_print("  %-11s %s", t->name, t->help);
     }
     rfa_print("\nExamples:\n"
               "  rfa data listops                   writes data/listops.h5\n"
@@ -35,12 +31,12 @@ rfa_status rfa_cmd_data(const rfa_comm *world, int argc, char **argv)
 {
     const char *task = argc > 1 ? argv[1] : "";
     char names[256] = "";
-    for (int t = 0; t < TASKS; t++) {
+    for (const rfa_verb *t = rfa_data_tasks; t->name; t++) {
         const size_t used = strlen(names);
-        if (strcmp(task, tasks[t].name) == 0) {
-            return tasks[t].run(world, argc - 1, argv + 1);
+        if (strcmp(task, t->name) == 0) {
+            return t->run(world, argc - 1, argv + 1);
         }
-        snprintf(names + used, sizeof names - used, "%s%s", t ? ", " : "", tasks[t].name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", t->name);
     }
     if (strcmp(task, "--help") == 0 || strcmp(task, "-h") == 0) {
         usage();
