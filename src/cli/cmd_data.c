@@ -5,11 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    rfa_status (*run)(const rfa_comm *world, int argc, char **argv);
-    const char *help;
-} tasks[] = {
+const rfa_verb rfa_data_tasks[] = {
     {"listops", rfa_data_listops_command, "nested prefix expressions (Long Range Arena)"},
     {"text", rfa_data_text, "classes of texts as bytes: IMDb's folders, or tables"},
     {"retrieval", rfa_data_retrieval, "pairs of texts: does the one cite the other?"},
@@ -18,14 +14,14 @@ static const struct {
     {"pathx", rfa_data_pathx, "the same on 128 x 128 pixels"},
     {"recall", rfa_data_recall, "pairs of key and value, and a key: which value has it?"},
     {"import", rfa_data_own, "own data: tables of labels and texts, or token ids, or pairs"},
+    {NULL, NULL, NULL},
 };
-enum { TASKS = sizeof tasks / sizeof *tasks };
 
 static void usage(void)
 {
     rfa_print("Usage: rfa data TASK [OPTION...]\nMakes a data set. TASK is one of:\n");
-    for (int t = 0; t < TASKS; t++) {
-        rfa_print("  %-11s %s", tasks[t].name, tasks[t].help);
+    for (const rfa_verb *t = rfa_data_tasks; t->name; t++) {
+        rfa_print("  %-11s %s", t->name, t->help);
     }
     rfa_print("\nExamples:\n"
               "  rfa data listops                   writes data/listops.h5\n"
@@ -37,12 +33,12 @@ rfa_status rfa_cmd_data(const rfa_comm *world, int argc, char **argv)
 {
     const char *task = argc > 1 ? argv[1] : "";
     char names[256] = "";
-    for (int t = 0; t < TASKS; t++) {
+    for (const rfa_verb *t = rfa_data_tasks; t->name; t++) {
         const size_t used = strlen(names);
-        if (strcmp(task, tasks[t].name) == 0) {
-            return tasks[t].run(world, argc - 1, argv + 1);
+        if (strcmp(task, t->name) == 0) {
+            return t->run(world, argc - 1, argv + 1);
         }
-        snprintf(names + used, sizeof names - used, "%s%s", t ? ", " : "", tasks[t].name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", t->name);
     }
     if (strcmp(task, "--help") == 0 || strcmp(task, "-h") == 0) {
         usage();

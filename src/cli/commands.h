@@ -6,6 +6,16 @@
 
 #include "base/status.h"
 
+typedef struct {
+    const char *name;
+    rfa_status (*run)(const rfa_comm *world, int argc, char **argv);
+    const char *help; // one line
+} rfa_verb;
+
+extern const rfa_verb rfa_verbs[];      // ended by a NULL name
+extern const rfa_verb rfa_data_tasks[]; // the same: rfa data TASK
+void rfa_usage(void);                   // all verbs, on stdout
+
 RFA_NODISCARD rfa_status rfa_cmd_data(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_train(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_eval(const rfa_comm *world, int argc, char **argv);
@@ -14,5 +24,6 @@ RFA_NODISCARD rfa_status rfa_cmd_diff(const rfa_comm *world, int argc, char **ar
 RFA_NODISCARD rfa_status rfa_cmd_reproduce(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_doctor(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_help(const rfa_comm *world, int argc, char **argv);
 
 #endif

@@ -59,28 +59,61 @@ static double column_loss(const rfa_run_view *view, int i, int columns)
     return count > 0 ? sum / (double)count : NAN;
 }
 
-// The loss as one line of blocks, from its least mean to its greatest.
-static void print_curve(const rfa_run_view *view)
+enum { CURVE = 60 }; // columns of a curve
+
+// Values as one line of blocks, from the least to the greatest; nothing when there is no shape.
+static void print_blocks(const char *label, const double *values, int columns)
 {
-    enum { WIDTH = 60 };
     static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    const int columns = view->steps < WIDTH ? (int)view->steps : WIDTH;
-    double loss[WIDTH], least = INFINITY, most = -INFINITY;
+    double least = INFINITY, most = -INFINITY;
     for (int i = 0; i < columns; i++) {
-        loss[i] = column_loss(view, i, columns);
-        least = fmin(least, loss[i]);
-        most = fmax(most, loss[i]);
+        least = fmin(least, values[i]);
+        most = fmax(most, values[i]);
     }
     if (columns < 2 || !isfinite(least) || !isfinite(most)) {
         return;
     }
-    printf("\nloss %.4f ", loss[0]);
+    printf("%s %.4f ", label, values[0]);
     for (int i = 0; i < columns; i++) {
-        const double height = most > least ? (loss[i] - least) / (most - least) : 0;
-        const int block = (int)(height * 7.999);
-        printf("%s", isfinite(loss[i]) ? blocks[block < 0 ? 0 : block > 7 ? 7 : block] : "?");
+        const double height = most > least ? (values[i] - least) / (most - least) : 0;
+        const int block = isfinite(values[i]) ? (int)(height * 7.999) : 0;
+        printf("%s", isfinite(values[i]) ? blocks[block < 0 ? 0 : block > 7 ? 7 : block] : "?");
     }
-    printf(" %.4f\n", loss[columns - 1]);
+    printf(" %.4f\n", values[columns - 1]);
+}
+
+// Mean accuracy of the validations of column i of columns.
+static double column_accuracy(const rfa_run_view *view, int i, int columns)
+{
+    const int64_t begin = view->evaluations * i / columns,
+                  end = view->evaluations * (i + 1) / columns;
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t e = begin; e < end; e++) {
+        const double value = accuracy(&view->evaluation[e]);
+        if (isfinite(value) && strcmp(view->evaluation[e].split, "val") == 0) {
+            sum += value;
+            count++;
+        }
+    }
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+// Loss of the steps and accuracy of the validations.
+static void print_curves(const rfa_run_view *view)
+{
+    const int losses = view->steps < CURVE ? (int)view->steps : CURVE;
+    const int points = view->evaluations < CURVE ? (int)view->evaluations : CURVE;
+    double values[CURVE];
+    for (int i = 0; i < losses; i++) {
+        values[i] = column_loss(view, i, losses);
+    }
+    printf("%s", losses > 1 ? "\n" : "");
+    print_blocks("loss", values, losses);
+    for (int i = 0; i < points; i++) {
+        values[i] = column_accuracy(view, i, points);
+    }
+    print_blocks("val accuracy", values, points);
 }
 
 static void print_profile(const rfa_run_view *view)
@@ -146,7 +179,7 @@ rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
     RFA_TRY(rfa_inspect_list("provenance", &view->attributes, "", skip));
     print_starts(view);
     print_steps(view);
-    print_curve(view);
+    print_curves(view);
     print_profile(view);
     print_evaluations(view);
     const rfa_evaluation_record *test = &view->test;

@@ -3,14 +3,11 @@
 #include "base/log.h"
 #include "cli/commands.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    rfa_status (*run)(const rfa_comm *world, int argc, char **argv);
-    const char *help;
-} verbs[] = {
+const rfa_verb rfa_verbs[] = {
     {"data", rfa_cmd_data, "make or import a data set"},
     {"train", rfa_cmd_train, "train a model, evaluate it, record the run"},
     {"eval", rfa_cmd_eval, "evaluate a trained run on a split"},
@@ -19,15 +16,20 @@ static const struct {
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
     {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
+    {"help", rfa_cmd_help, "help of a verb; the manual; completion for bash"},
+    {NULL, NULL, NULL},
 };
-enum { VERBS = sizeof verbs / sizeof *verbs };
 
-static void usage(void)
+void rfa_usage(void)
 {
     rfa_print("usage: rfa VERB ... (rfa VERB --help says more)");
-    for (int v = 0; v < VERBS; v++) {
-        rfa_print("  %-9s %s", verbs[v].name, verbs[v].help);
+    for (const rfa_verb *verb = rfa_verbs; verb->name; verb++) {
+        rfa_print("  %-9s %s", verb->name, verb->help);
     }
+    rfa_print("\nexamples:\n"
+              "  rfa data listops\n"
+              "  mpirun -n 2 rfa train configs/lra/listops/rfa.yaml\n"
+              "  rfa inspect runs/rfa.h5");
 }
 
 // Whether a launcher that MPI knows started this process. To be asked before MPI_Init, which sets
@@ -56,17 +58,18 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
 {
     RFA_TRY(check_launcher(world, launched));
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        usage();
+        rfa_usage();
         return argc < 2 ? rfa_fail(RFA_ERR_USAGE, "no verb given") : RFA_OK;
     }
-    for (int v = 0; v < VERBS; v++) {
-        if (strcmp(argv[1], verbs[v].name) == 0) {
-            return verbs[v].run(world, argc - 1, argv + 1);
+    char names[256] = "";
+    for (const rfa_verb *verb = rfa_verbs; verb->name; verb++) {
+        const size_t used = strlen(names);
+        if (strcmp(argv[1], verb->name) == 0) {
+            return verb->run(world, argc - 1, argv + 1);
         }
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", verb->name);
     }
-    return rfa_fail(RFA_ERR_USAGE,
-                    "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, doctor",
-                    argv[1]);
+    return rfa_fail(RFA_ERR_USAGE, "no verb '%s': %s", argv[1], names);
 }
 
 int main(int argc, char **argv)

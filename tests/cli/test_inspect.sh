@@ -31,6 +31,7 @@ expect_out "^$(date -u +%Y)-[0-9T:-]+Z +0 +2 +1 .*$(hostname)"
 expect_out '^ +12 .*'"$digest"'$'
 expect_out '^ +10 +val +[0-9.]+ +[01]\.[0-9]{4} \([0-9]+/20\)$'
 expect_out '^loss [0-9.]+ [▁▂▃▄▅▆▇█]+ [0-9.]+$'
+expect_out '^val accuracy [01][.][0-9]{4} [▁▂▃▄▅▆▇█]{3} [01][.][0-9]{4}$'
 expect_out '^test: true class by row'
 [ "$(value digest)" = "$digest" ] || fail "another digest than the run printed"
 [ "$(value "test accuracy")" = "$accuracy" ] || fail "another accuracy than the run printed"
