@@ -152,12 +152,117 @@ static void refusals(void **state)
     rfa_linalg_grid_destroy(&grid);
 }
 
+// Singular values chosen, vectors by Householder reflections: a = (I - 2 u u^T) diag(s) (I - 2 w
+// w^T).
+static double *with_values(const double *s, ptrdiff_t m, ptrdiff_t n)
+{
+    double *u = normals(m, 6), *w = normals(n, 7), *a = test_doubles(m * n), uu = 0, ww = 0;
+    const ptrdiff_t least = m < n ? m : n;
+    for (ptrdiff_t i = 0; i < m; i++) {
+        uu += u[i] * u[i];
+    }
+    for (ptrdiff_t j = 0; j < n; j++) {
+        ww += w[j] * w[j];
+    }
+    for (ptrdiff_t i = 0; i < m; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            for (ptrdiff_t l = 0; l < least; l++) {
+                a[i * n + j] +=
+                    ((i == l) - 2 * u[i] * u[l] / uu) * s[l] * ((j == l) - 2 * w[l] * w[j] / ww);
+            }
+        }
+    }
+    rfa_free(u);
+    rfa_free(w);
+    return a;
+}
+
+static void values_of(ptrdiff_t m, ptrdiff_t n, ptrdiff_t block)
+{
+    enum { MOST = 128, LEADING = 12 };
+    const ptrdiff_t least = m < n ? m : n;
+    double s[MOST], got[MOST], leading[LEADING];
+    for (ptrdiff_t l = 0; l < least; l++) {
+        s[l] = 3 * pow(0.6, (double)l);
+    }
+    rfa_linalg_grid grid;
+    check_ok(rfa_linalg_grid_create(&grid, &test_world, least, block));
+    double *a = with_values(s, m, n);
+    rfa_matrix da = dealt(&grid, m, n, a);
+    const ptrdiff_t some = least < LEADING ? least : LEADING;
+    check_ok(rfa_linalg_leading_values(leading, some, &da, 9));
+    check_ok(rfa_linalg_singular_values(got, &da));
+    const double bound = 10 * DBL_EPSILON * (double)(m + n) * s[0];
+    check_close("singular values", got, s, least, bound);
+    // The range finder misses what its last column misses, to the power of 2 POWERS + 1.
+    const double missed =
+        least > LEADING + RFA_RANGE_OVERSAMPLING
+            ? 10 * s[0] *
+                  pow(s[LEADING + RFA_RANGE_OVERSAMPLING] / s[some - 1], 2 * RFA_RANGE_POWERS + 1)
+            : 0;
+    check_close("leading values", leading, s, some, bound + missed);
+    rfa_matrix_destroy(&da);
+    rfa_free(a);
+    rfa_linalg_grid_destroy(&grid);
+}
+
+static void values(void **state)
+{
+    (void)state;
+    values_of(64, 64, 4);
+    values_of(70, 33, 8);
+    values_of(33, 70, 8);
+    values_of(33, 33, 32); // where PDSYEVD's and PDGESVD's tiny edges are: one process
+    values_of(10, 10, 32);
+    values_of(1, 1, 64);
+}
+
+static void basis(void **state)
+{
+    (void)state;
+    enum { M = 61, N = 18 };
+    rfa_linalg_grid grid;
+    check_ok(rfa_linalg_grid_create(&grid, &test_world, M, 4));
+    double *a = normals(M * N, 8), zero[N * N], unit[N * N];
+    rfa_matrix q = dealt(&grid, M, N, a), original = dealt(&grid, M, N, a), p, back;
+    check_ok(rfa_linalg_orthonormal(&q));
+    check_ok(rfa_matrix_create(&p, &grid, N, N));
+    check_ok(rfa_matrix_create(&back, &grid, M, N));
+    rfa_matrix_gemm(true, false, 1, &q, &q, 0, &p);
+    check_ok(rfa_matrix_get(&p, unit));
+    for (int i = 0; i < N * N; i++) {
+        zero[i] = i / N == i % N;
+    }
+    check_close("Q^T Q", unit, zero, N * N, 10 * DBL_EPSILON * M);
+    rfa_matrix_gemm(true, false, 1, &q, &original, 0, &p);
+    rfa_matrix_gemm(false, false, 1, &q, &p, 0, &back);
+    double *got = test_doubles(M * N);
+    check_ok(rfa_matrix_get(&back, got));
+    check_close("Q Q^T A", got, a, M * N, 100 * DBL_EPSILON * M);
+    rfa_matrix_destroy(&q);
+    rfa_matrix_destroy(&original);
+    rfa_matrix_destroy(&p);
+    rfa_matrix_destroy(&back);
+    rfa_free(got);
+    rfa_free(a);
+    rfa_linalg_grid_destroy(&grid);
+}
+
+static void workspaces(void **state)
+{
+    (void)state;
+    int size = 0;
+    check_ok(rfa_linalg_workspace(&size, 16777217));
+    check(size > 16777217 + 16777);
+    check_status(rfa_linalg_workspace(&size, 2147483000), RFA_ERR_USAGE);
+    check_status(rfa_linalg_workspace(&size, NAN), RFA_ERR_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),
-        cmocka_unit_test(solutions),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(products), cmocka_unit_test(solutions), cmocka_unit_test(refusals),
+        cmocka_unit_test(values),   cmocka_unit_test(basis),     cmocka_unit_test(workspaces),
     };
     return test_main(tests);
 }
