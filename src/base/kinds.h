@@ -37,6 +37,7 @@ typedef enum {
 typedef enum { RFA_POSITIONS_LEARNED, RFA_POSITIONS_SINUSOIDAL, RFA_POSITIONS_NONE } rfa_positions;
 typedef enum { RFA_POOLING_MEAN, RFA_POOLING_FIRST, RFA_POOLING_LAST } rfa_pooling;
 typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH, RFA_CARRY_STATEFUL } rfa_carry; // between windows
+typedef enum { RFA_SPECTRUM_NONE, RFA_SPECTRUM_EXACT, RFA_SPECTRUM_ALL } rfa_spectrum_choice;
 
 // How a parameter tensor begins.
 typedef enum {

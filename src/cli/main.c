@@ -18,6 +18,7 @@ static const struct {
     {"diff", rfa_cmd_diff, "name the step at which two runs part"},
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
     {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
+    {"fidelity", rfa_cmd_fidelity, "hold estimates of attention against the exact answer"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -64,9 +65,10 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
             return verbs[v].run(world, argc - 1, argv + 1);
         }
     }
-    return rfa_fail(RFA_ERR_USAGE,
-                    "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, doctor",
-                    argv[1]);
+    return rfa_fail(
+        RFA_ERR_USAGE,
+        "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, fidelity, doctor",
+        argv[1]);
 }
 
 int main(int argc, char **argv)
