@@ -246,10 +246,8 @@ const rfa_key rfa_keys[] = {
     {KEY(fidelity, ensembles), .text = "iid, shared, smooth", .neutral = true, .unit = "",
      .help = "Of queries and keys: iid, independent directions; shared, all lean on one direction; "
              "smooth, autoregressive along the sequence (coefficient 0.95), queries like keys."},
-    {KEY(fidelity, kinds),
-     .text = "rfa+free+orthogonal, performer, performer+oprf, "
-             "lara+balance, lara, eva+quiet, mean",
-     .neutral = true, .unit = "",
+    {KEY(fidelity, kinds), .text = "rfa+free, performer, lara, eva+quiet, mean", .neutral = true,
+     .unit = "",
      .help = "Estimators, words joined by '+': rfa (free, arccos, iid, orthogonal, simplex), "
              "performer (oprf, iid, orthogonal, simplex), elu, ra (quiet), lara (balance, biased, "
              "antithetic, quiet), eva (quiet), mean (of the values, whatever the query). quiet: "

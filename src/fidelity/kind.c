@@ -90,12 +90,9 @@ rfa_status rfa_fidelity_kind_parse(rfa_fidelity_kind *kind, const char *name)
     char word[RFA_FIDELITY_WORD];
     *kind = (rfa_fidelity_kind){.kind = RFA_ATTENTION_SOFTMAX};
     snprintf(kind->name, sizeof kind->name, "%s", name);
-    bool first = true;
-    for (const char *at = name; *at || first; first = false) {
-        const size_t length = strcspn(at, "+");
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        at += length + (at[length] == '+');
-        if (first ? !begin(kind, word) : !change(kind, word)) {
+    for (const char *at = name; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, "+"), at);
+        if (at == name ? !begin(kind, word) : !change(kind, word)) {
             return rfa_fail(RFA_ERR_USAGE, "fidelity.kinds: no '%s' in '%s': %s", word, name,
                             known);
         }
