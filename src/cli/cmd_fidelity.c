@@ -16,18 +16,15 @@ static const char *const help[] = {
     "Exact softmax attention beside its estimates, on all ranks: N x N matrices dealt over a near-",
     "square grid of processes, in double, by ScaLAPACK; estimates by the kernels that train.",
     "",
-    "  --heads FILE.h5  queries, keys and values that rfa capture wrote (fidelity.file), instead "
-    "of",
+    "  --heads FILE.h5  queries, keys and values that rfa capture wrote (fidelity.file), not",
     "                   seeded ensembles (fidelity.ensembles, norms, length, width)",
     "  --set key=value  changes one key; section fidelity, and train.seed",
     "  --out FILE.h5    also a file of all results, which must not be there yet",
     "",
-    "For each head, kind (fidelity.kinds) and number of features F (fidelity.features), medians "
-    "over",
-    "fidelity.trials draws of",
-    "  error     mean square of the output's error over that of the exact output, and the 95 % "
-    "band",
-    "            of the mean over draws",
+    "For each head, kind (fidelity.kinds) and number of features F (fidelity.features), medians",
+    "over fidelity.trials draws of",
+    "  error     mean square of the output's error over that of the exact output, and the",
+    "            95 % band of the mean over draws",
     "  matrix    |A - B| / |A| in Frobenius' norm, of the exact matrix A and the estimate's B",
     "  best      the least that any matrix of rank F reaches (fidelity.spectrum)",
     "  rows      the same of single rows, median",
@@ -38,7 +35,7 @@ static const char *const help[] = {
     "rank 80 N d more.",
     "",
     "  mpirun -n 4 rfa fidelity configs/fidelity/ensembles.yaml --out ensembles.h5",
-    "  mpirun -n 4 rfa fidelity configs/fidelity/captured.yaml --heads heads.h5 --out spectra.h5",
+    "  mpirun -n 4 rfa fidelity configs/fidelity/captured.yaml --heads heads.h5 --out s.h5",
     NULL,
 };
 

@@ -240,9 +240,9 @@ const rfa_key rfa_keys[] = {
     {KEY(bench, ceiling), .min = 32, .max = 8192, .number = 1024, .neutral = true, .unit = "",
      .help = "n of the product of n x n matrices whose rate is the ceiling."},
 
-    {KEY(fidelity, file), .text = "", .neutral = true, .unit = "",
-     .help = "Heads that rfa capture wrote, for rfa fidelity FILE. Empty: ensembles. This section "
-             "is no part of a run."},
+    {KEY(fidelity, file), .text = "none", .neutral = true, .unit = "",
+     .help = "Heads that rfa capture wrote, for rfa fidelity; none: ensembles. This section is no "
+             "part of a run."},
     {KEY(fidelity, ensembles), .text = "iid, shared, smooth", .neutral = true, .unit = "",
      .help = "Of queries and keys: iid, independent directions; shared, all lean on one direction; "
              "smooth, autoregressive along the sequence (coefficient 0.95), queries like keys."},

@@ -98,6 +98,7 @@ static const rfa_real *
 strip_features(rfa_real **log_weight, rfa_estimate *e, const rfa_real *x, ptrdiff_t begin)
 {
     const ptrdiff_t strip = RFA_ESTIMATE_STRIP, left = rfa_padded(e->x->n) - begin;
+    RFA_ASSERT(e->work);
     rfa_real *phi = e->work, *weights = phi + strip * e->rank;
     const bool weighted = log_weight && rfa_feature_is_weighted(&e->map);
     rfa_features_forward(phi, weighted ? weights : NULL, x + begin * e->x->d, e->x->d,

@@ -41,6 +41,7 @@ static rfa_status softmax_rows(rfa_matrix *a, const double *bias)
     }
     status = rfa_agree(&grid->comm, status);
     if (status == RFA_OK && !rfa_linalg_grid_is_spare(grid)) {
+        RFA_ASSERT(top && sum);
         for (ptrdiff_t i = 0; i < a->local_rows; i++) {
             top[i] = -INFINITY;
         }
@@ -189,6 +190,7 @@ static rfa_status scores(rfa_matrix *b, rfa_matrix *w, rfa_estimate *e, rfa_fide
     }
     status = rfa_agree(&b->grid->comm, status);
     if (status == RFA_OK) {
+        RFA_ASSERT(bias);
         for (ptrdiff_t t = 0; t < x->n; t++) {
             for (ptrdiff_t j = 0; j < x->d; j++) {
                 const double k = (double)x->k[t * x->d + j];

@@ -61,8 +61,8 @@ static rfa_status groups(rfa_fidelity *f, rfa_ensemble ensembles[RFA_ENSEMBLES],
 
 static rfa_status sources(rfa_fidelity *f, rfa_ensemble *ensembles, const rfa_config *config)
 {
-    double norms[RFA_FIDELITY_LIST];
-    f->captured = config->fidelity.file[0] != '\0';
+    double norms[RFA_FIDELITY_LIST] = {0};
+    f->captured = strcmp(config->fidelity.file, "none") != 0;
     if (f->captured) {
         const int64_t wanted = config->fidelity.heads;
         RFA_TRY(rfa_heads_open(&f->heads, config->fidelity.file));

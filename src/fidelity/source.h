@@ -15,8 +15,8 @@ typedef struct {
     rfa_real *mask;      // [rows] 1 for a token
 } rfa_vectors;
 
-RFA_NODISCARD rfa_status rfa_vectors_create(rfa_vectors *vectors, ptrdiff_t n, ptrdiff_t d);
-void rfa_vectors_destroy(rfa_vectors *vectors); // idempotent
+RFA_NODISCARD rfa_status rfa_vectors_create(rfa_vectors *x, ptrdiff_t n, ptrdiff_t d);
+void rfa_vectors_destroy(rfa_vectors *x); // idempotent
 
 typedef enum { RFA_ENSEMBLE_IID, RFA_ENSEMBLE_SHARED, RFA_ENSEMBLE_SMOOTH } rfa_ensemble;
 enum { RFA_ENSEMBLES = 3 };
@@ -29,10 +29,9 @@ const char *rfa_ensemble_name(rfa_ensemble ensemble);
 //           1), b common to query and key, and values likewise autoregressive
 // Function of (seed, trial, ensemble) and place: direction and values don't change with norm, nor a
 // token with n. Local.
-void rfa_vectors_fill(
-    rfa_vectors *vectors, rfa_ensemble ensemble, double norm, uint64_t seed, int trial);
+void rfa_vectors_fill(rfa_vectors *x, rfa_ensemble ensemble, double norm, uint64_t seed, int trial);
 
 // Square root of the product of the mean norms of queries and keys, times d^(-1/4). Local.
-double rfa_vectors_norm(const rfa_vectors *vectors);
+double rfa_vectors_norm(const rfa_vectors *x);
 
 #endif
