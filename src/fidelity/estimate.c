@@ -81,7 +81,7 @@ void rfa_estimate_destroy(rfa_estimate *e)
         e->state,         e->w,           e->sigma,     e->w_squares,  e->total,
         e->sample_values, e->summary_k,   e->bias,      e->directions, e->lse,
         e->elements,      e->pick_values, e->summary_v, e->unit,       e->row_lse,
-        e->index,         e->out,         e->den,       e->work,
+        e->index,         e->out,         e->den,       e->work,       e->normals,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         rfa_free(arrays[i]);

@@ -84,6 +84,31 @@ static rfa_status open_head(scene *s)
     return s->matrices ? rfa_matrix_create(&s->b, &s->grid, n, n) : RFA_OK;
 }
 
+// Small integers, whose products are exact in any order.
+static double integer(int matrix, ptrdiff_t i, ptrdiff_t j)
+{
+    return (double)((3 * i + 5 * j + matrix) % 17 - 8);
+}
+
+// c = a b^T of such matrices, looked at here and there.
+static rfa_status check_product(const rfa_matrix *c)
+{
+    enum { LOOKS = 64 };
+    const ptrdiff_t elements = c->local_rows * c->local_columns;
+    for (ptrdiff_t look = 0; look < LOOKS && elements > 0; look++) {
+        const ptrdiff_t at = elements / LOOKS * look + look % (elements / LOOKS + 1);
+        const ptrdiff_t i = at % c->local_rows, j = at / c->local_rows;
+        double want = 0;
+        for (ptrdiff_t l = 0; l < c->rows; l++) {
+            want += integer(0, rfa_matrix_row(c, i), l) * integer(1, rfa_matrix_column(c, j), l);
+        }
+        if (c->data[i + j * c->ld] != want) {
+            return rfa_fail(RFA_ERR_INTERNAL, "PDGEMM computes wrong products here");
+        }
+    }
+    return RFA_OK;
+}
+
 // The rate of PDGEMM on the grid of this run's matrices, best of a few.
 static rfa_status measure_ceiling(scene *s)
 {
@@ -93,8 +118,11 @@ static rfa_status measure_ceiling(scene *s)
     rfa_status status = RFA_OK;
     for (int i = 0; i < MATRICES && status == RFA_OK; i++) {
         status = rfa_matrix_create(&m[i], &s->grid, n, n);
-        for (ptrdiff_t j = 0; status == RFA_OK && j < m[i].local_rows * m[i].local_columns; j++) {
-            m[i].data[j] = (double)(j % 17) - 8;
+        for (ptrdiff_t j = 0; j < m[i].local_columns; j++) {
+            for (ptrdiff_t t = 0; t < m[i].local_rows; t++) {
+                m[i].data[t + j * m[i].ld] =
+                    integer(i, rfa_matrix_row(&m[i], t), rfa_matrix_column(&m[i], j));
+            }
         }
     }
     for (int i = 0; i < REPEATS && status == RFA_OK; i++) {
@@ -105,6 +133,9 @@ static rfa_status measure_ceiling(scene *s)
         MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, s->world->comm);
         const double rate = 2 * (double)n * (double)n * (double)n / seconds;
         s->f->ceiling = rate > s->f->ceiling ? rate : s->f->ceiling;
+    }
+    if (status == RFA_OK) {
+        status = rfa_agree(s->world, check_product(&m[2]));
     }
     for (int i = 0; i < MATRICES; i++) {
         rfa_matrix_destroy(&m[i]);

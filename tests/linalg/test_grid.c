@@ -68,7 +68,7 @@ static void part_of_the_world(void **state)
 static void many(void **state)
 {
     (void)state;
-    const int most = test_world.size <= 2 ? 10000 : 500; // to save time
+    const int most = test_world.size <= 2 ? 10000 : 200; // to save time
     bool good = true;
     for (int i = 0; i < most && good; i++) {
         rfa_linalg_grid grid;

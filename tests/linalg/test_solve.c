@@ -140,6 +140,10 @@ static void refusals(void **state)
     rfa_matrix_put(&da, a);
     check_status(rfa_linalg_posv(&da, &db), RFA_ERR_NUMERIC);
     check(strstr(rfa_error_text(), "NaN") != NULL);
+    double s[N];
+    check_status(rfa_linalg_singular_values(s, &da), RFA_ERR_NUMERIC);
+    check_status(rfa_linalg_orthonormal(&da), RFA_ERR_NUMERIC);
+    check_status(rfa_linalg_leading_values(s, 2, &da, 1), RFA_ERR_NUMERIC);
     rfa_matrix_destroy(&da);
 
     // More than 32 bits count: refused before anything is allocated, by all.
