@@ -309,7 +309,8 @@ static size_t write_text(char *out, size_t size, const rfa_config *config)
 {
     size_t used = 0;
     for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
-        if (strcmp(key->section, "bench") == 0) { // no part of a run
+        if (strcmp(key->section, "bench") == 0 || strcmp(key->section, "fidelity") == 0) {
+            // No part of a run.
             continue;
         }
         if (begins_section(key)) {
