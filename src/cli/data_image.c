@@ -47,12 +47,11 @@ static const rfa_data_parser parser = {
         "\n"
         "A token is a pixel, row by row; its id is the grey value plus 1, so that black\n"
         "is not padding: a black picture has all its tokens. (The original masks black\n"
-        "pixels; as sequences are stored without gaps, that can't be reproduced: without\n"
-        "its black pixels a picture would have others in their positions.) All pictures have the "
-        "same size. Binary files keep their order;\n"
-        "PNG files come in the order of a hash of class and name, which mixes the\n"
-        "classes. The same bytes on any number of ranks; a call that was stopped goes on\n"
-        "when it is repeated.",
+        "pixels. As sequences are stored without gaps, that can't be reproduced: other\n"
+        "pixels would move to the places of black ones.) All pictures have one size.\n"
+        "Binary files keep their order; PNG files come in the order of a hash of class\n"
+        "and name, which mixes the classes. The same bytes on any number of ranks; a\n"
+        "call that was stopped goes on when it is repeated.",
 };
 
 static rfa_status list(void *task, rfa_index *index)

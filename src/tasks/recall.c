@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { MARK = 1, FIRST_FILLER = 2, PATIENCE = 1000, MOST = 1 << 26 };
+enum { MARK = 1, FIRST_FILLER = 2, PATIENCE = 1000, MOST = 1 << 26, CLASSES = 4096 };
 
 void rfa_recall_vocabulary(const char **symbols, char *text, const rfa_recall_options *options)
 {
@@ -36,12 +36,13 @@ rfa_status rfa_recall_check(const rfa_recall_options *options)
         return rfa_fail(RFA_ERR_USAGE, "--pairs %d: not in 1 to --keys, %d, as no key comes twice",
                         o->pairs, o->keys);
     }
-    if (o->values < 2 || o->fillers < 0 || o->keys > 65536 || o->values > 65536 ||
+    if (o->values < 2 || o->values > CLASSES || o->fillers < 0 || o->keys > 65536 ||
         o->fillers > 65536 || rfa_recall_symbols(o) > 65536) {
-        return rfa_fail(RFA_ERR_USAGE,
-                        "--keys %d, --values %d, --fillers %d: 2 values or more, and with padding "
-                        "and mark at most 65536 symbols",
-                        o->keys, o->values, o->fillers);
+        return rfa_fail(
+            RFA_ERR_USAGE,
+            "--keys %d, --values %d, --fillers %d: 2 to %d values, and with padding and "
+            "mark at most 65536 symbols",
+            o->keys, o->values, o->fillers, CLASSES);
     }
     const int64_t least = 2 * (int64_t)o->pairs + query_size(o);
     if (o->min_length < least || o->min_length > o->length || o->length > MOST) {

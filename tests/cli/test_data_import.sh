@@ -135,6 +135,23 @@ Y
 run 2 train own.yaml --out own-run.h5
 expect_code 0
 
+# So does a file that another program wrote, with no more in it than --help asks for.
+python - <<'PY'
+import h5py
+import numpy as np
+with h5py.File("foreign.h5", "w") as f:
+    f["vocabulary"] = np.array(["<pad>", "a", "b"], dtype=h5py.string_dtype("utf-8"))
+    for split in ("train", "val", "test"):
+        lengths = np.array([3, 1, 4, 2], np.int32)
+        f[split + "/tokens"] = np.array([1, 2, 1, 2, 1, 1, 2, 2, 2, 1], np.uint8)
+        f[split + "/offsets"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        f[split + "/lengths"] = lengths
+        f[split + "/labels"] = np.array([0, 1, 1, 0], np.int32)
+    f.attrs.update({"task": "own", "classes": 2, "digest": "0123456789abcdef", "complete": 1})
+PY
+run 2 train own.yaml --set data.file=foreign.h5 --out foreign-run.h5
+expect_code 0
+
 expect_bad() # CODE REGEX ARGS...
 {
     local expected=$1 regex=$2
