@@ -92,6 +92,28 @@ import sys
 assert float(h5py.File("part.h5")["test/loss"][()]) == float(sys.argv[1])
 PY
 
+# Whether two documents are of one kind can't be said of either alone, and is learnt.
+cat >make.py <<'PY'
+import os
+import random
+draw = random.Random(6)
+text = lambda kind: "".join(draw.choice(("abc", "xyz")[kind]) for _ in range(draw.randint(10, 40)))
+os.makedirs("kinds")
+for split, n in (("train", 400), ("eval", 10), ("test", 100)):
+    with open(f"kinds/new_aan_pairs.{split}.tsv", "w") as table:
+        for i in range(n):
+            a, b = i % 2, i // 2 % 2
+            table.write(f"{int(a == b)}.0\tA{i}\tB{i}\t{text(a)}\t{text(b)}\n")
+PY
+python make.py
+run 2 data retrieval --from kinds --out kinds.h5
+expect_code 0
+run 2 train "$SOURCE/configs/lra/retrieval/small-rfa.yaml" --out kinds-run.h5 --set data.file=kinds.h5 \
+    --set data.max_length=64 --set train.steps=80 --set train.warmup=10 --set train.rate=3e-3 \
+    --set train.batch=16 --set train.evaluate_every=0 --set train.checkpoint_every=0
+expect_code 0
+expect_out '^test accuracy (1\.|0\.9)'
+
 # refused CODE REGEX ARGS...: one line says why.
 refused()
 {

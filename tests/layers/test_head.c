@@ -65,9 +65,10 @@ static double head_loss(const void *context)
             x[i] = l + 1 < at->layers ? fmax(y[i], 0) : y[i];
         }
     }
-    for (ptrdiff_t c = 0; c < at->size[at->layers]; c++) {
+    ptrdiff_t c = 0;
+    do {
         sum += exp(x[c]);
-    }
+    } while (++c < at->size[at->layers]);
     return log(sum) - x[at->label];
 }
 

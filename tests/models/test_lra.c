@@ -100,6 +100,40 @@ static void p3_padded_keys_never_weigh(void **state)
     }
 }
 
+// Keys and values of equal tokens are equal, and so is every normalised mean of these: 37 tokens,
+// which fill 48 rows of storage, give what 48 tokens give that leave no padding.
+static void p3_equal_tokens_give_one_vector(void **state)
+{
+    (void)state;
+    static const ptrdiff_t lengths[DOCUMENTS] = {37, 48};
+    for (const world_variant *variant = world_variants(); variant->name; variant++) {
+        rfa_classifier_options options = world_variant_options(variant);
+        const ptrdiff_t E = options.width;
+        options.documents = DOCUMENTS;
+        options.positions = RFA_POSITIONS_NONE;
+        options.pooling = RFA_POOLING_MEAN;
+        world w;
+        world_create(&w, test_world.comm, &options, RFA_EXCHANGE_AUTO, lengths, 1);
+        for (ptrdiff_t t = 0; t < w.batch.rows; t++) {
+            w.batch.ids[t] = 5;
+        }
+        world_loss(&w, 0, false);
+        double most = 0;
+        for (ptrdiff_t j = 0; j < E; j++) {
+            const rfa_real *pooled = w.model->pooled;
+            most = fmax(most, fabs((double)pooled[j] - (double)pooled[E + j]));
+        }
+        // Normed vectors, of order one: sums of 48 terms in the attention of either layer, of E in
+        // its products.
+        const double bound = 2 * (48 + (double)E) * test_eps();
+        if (!(most <= bound)) {
+            print_error("%s: off by %.2g, bound %.2g\n", variant->name, most, bound);
+        }
+        check(most <= bound);
+        world_destroy(&w);
+    }
+}
+
 // The small models of Xiong et al. 2021 with softmax: 2 layers, width 64, 2 heads.
 static void p16_parameters_are_as_many_as_published(void **state)
 {
@@ -151,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(p2_padding_and_the_pooled_mean),
         cmocka_unit_test(p3_padded_keys_never_weigh),
+        cmocka_unit_test(p3_equal_tokens_give_one_vector),
         cmocka_unit_test(p16_parameters_are_as_many_as_published),
     };
     return test_main(tests);
