@@ -38,7 +38,7 @@ refused 2 '9 ranks share a sequence of 8 segments' 9 train "$yaml" "${small[@]}"
 refused 2 'parallel.sequence 2 does not divide 3' 3 train "$yaml" "${small[@]}" --set parallel.sequence=2
 refused 2 'causal' 2 train "$yaml" "${small[@]}" --set attention.causal=true
 refused 2 'exclude' 2 train "$yaml" --resume --overwrite
-refused 3 'nothing.ckpt' 2 eval nothing.h5 --data d.h5
+refused 3 'nothing.h5: No such file' 2 eval nothing.h5 --data d.h5
 refused 3 'd.ckpt' 2 eval d.h5 --data d.h5
 refused 2 'name the run' 2 eval run.ckpt --data d.h5
 refused 3 'nothing.h5' 1 inspect nothing.h5
