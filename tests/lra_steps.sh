@@ -4,8 +4,9 @@
 #
 #   bash tests/lra_steps.sh DATA [STEPS] [BATCH]    DATA holds listops.h5, text.h5, ... (rfa data TASK)
 #
-# 200 steps of 8 examples on 2 ranks by default, with rates of 1e-3 after 50 steps; then 5 of them on 1
-# rank. Half an hour on two cores with AVX-512. Runs stay in build/lra; a second call goes on.
+# 200 steps of 8 examples on 2 ranks by default; the small models with rates of 1e-3 after 50 steps, the
+# original ones with their own. Then 5 of the steps on 1 rank. An hour on two cores with AVX-512. Runs stay
+# in build/lra; a second call goes on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 data=${1:?usage: bash tests/lra_steps.sh DATA [STEPS] [BATCH]} steps=${2:-200} batch=${3:-8}
@@ -16,8 +17,9 @@ printf '%-22s  %-32s  %-17s  %s\n' configuration 'loss: first, last tenth' diges
 for protocol in small base; do
     for task in listops text retrieval image pathfinder pathx; do
         name=$task-$protocol
-        set -- --set "data.file=$data/$task.h5" --set "train.steps=$steps" --set train.warmup=50 --set train.rate=1e-3 \
+        set -- --set "data.file=$data/$task.h5" --set "train.steps=$steps" \
             --set "train.batch=$batch" --set train.micro_batch=0 --set train.evaluate_every=0 --set train.evaluate_examples=64 --set train.test_examples=64
+        [ "$protocol" = base ] || set -- "$@" --set train.warmup=50 --set train.rate=1e-3
         run=build/lra/$name.h5
         resume=(--overwrite)
         [ ! -e "${run%.h5}.ckpt" ] || resume=(--resume)
