@@ -74,8 +74,13 @@ def kind_of_variant(variant: str) -> str:
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(3.6 * count, 3.2), layout="constrained")
-    return drawn, list(drawn.subplots(1, count, squeeze=False)[0])
+    across = count if count <= 3 else 2
+    down = -(-count // across)
+    drawn = Figure(figsize=(3.6 * across, 3.0 * down), layout="constrained")
+    axes = list(drawn.subplots(down, across, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.remove()
+    return drawn, axes[:count]
 
 
 def _legend(drawn: Figure, axes: list[Axes]) -> None:
@@ -85,8 +90,8 @@ def _legend(drawn: Figure, axes: list[Axes]) -> None:
         for handle, label in zip(*axis.get_legend_handles_labels()):
             found.setdefault(label, handle)
     if found:
-        room = 24 * len(axes) // max(8, max(len(label) for label in found)) * 3
-        columns = max(1, min(len(found), room))
+        inches = 0.085 * max(len(label) for label in found) + 0.6  # of an entry
+        columns = max(1, min(len(found), int(drawn.get_size_inches()[0] / inches)))
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
         drawn.legend(found.values(), found.keys(), ncol=columns, **place)
 
@@ -98,7 +103,8 @@ def _looks(names: list[str]) -> dict[str, dict[str, Any]]:
     for variant in names:
         kind = kind_of_variant(variant)
         place = count[kind] = count.get(kind, -1) + 1
-        label = style.name(kind) if variant == kind else variant.replace("+", ", ")
+        words = [word for word in variant.split("+")[1:] if word not in ("gated", "gate")]
+        label = ", ".join([style.name(kind), *words])
         dash = curves.DASHES[place % len(curves.DASHES)]
         looks[variant] = {**style.kind_style(kind), "linestyle": dash, "label": label}
     return looks
@@ -183,7 +189,7 @@ def scaling(material: Material) -> Figure | None:
     least, most = min(ranks), max(ranks)
     axes[0].plot([least, most], [least, most], color="#8A8A8A", lw=0.8, label="ideal")
     axes[1].axhline(100, color="#8A8A8A", lw=0.8)
-    heads = ("tokens/s over those of one rank", "efficiency [%]", "wait of the exchange [% of a step]")
+    heads = ("tokens/s over those of one rank", "efficiency [%]", "exchange wait [% of a step]")
     for axis, label in zip(axes, heads):
         axis.set(xlabel="ranks", ylabel=label)
         axis.set_xscale("log", base=2)
@@ -201,7 +207,7 @@ def _ensembles(material: Material) -> Iterator[tuple[str, Any, Any]]:
     for path in material.fidelity:
         with hdf5.open_file(path) as file:
             for name in file:
-                if "error" in file[name] if hasattr(file[name], "keys") else False:
+                if hasattr(file[name], "keys") and "error" in file[name]:
                     yield name, file, file[name]
 
 
@@ -227,8 +233,10 @@ def fidelity(material: Material) -> Figure | None:
     drawn, axes = _panels(len(panels))
     for axis, (title, kinds, features, low, middle, high, what) in zip(axes, panels):
         for i, look in enumerate(_looks(kinds).values()):
-            axis.plot(features, middle[i], **look)
-            axis.fill_between(features, low[i], high[i], color=look["color"], alpha=0.15, lw=0)
+            at = np.asarray(features) * 2 ** (0.03 * (i - len(kinds) / 2))  # side by side
+            axis.plot(at, middle[i], **look)
+            least = np.where(low[i] > 0, low[i], middle[i] / 10)
+            axis.vlines(at, least, high[i], color=look["color"], lw=0.8, alpha=0.7)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set(xlabel="features", ylabel=f"error ({what}) [1]")
@@ -279,13 +287,12 @@ def roofline(material: Material) -> Figure | None:
     drawn.set_size_inches(5.2, 3.6)
     top, copy = part["ceiling"].median() / 1e9, part["copy_bandwidth"].median() / 1e9
     intensity = part["flops"] / part["bytes"]
-    x = np.geomspace(intensity.min() / 3, max(intensity.max() * 3, 3 * top / copy), 100)
+    ends = (min(intensity.min(), top / copy) / 3, 3 * max(intensity.max(), top / copy))
+    x = np.sort(np.append(np.geomspace(*ends, 100), top / copy))
     axis.plot(x, np.minimum(top, copy * x), color="#555555", lw=1)
     axis.annotate(f"products {top:.3g} Gflop/s", (x[-1], top), ha="right", va="bottom", fontsize=8)
-    axis.annotate(
-        f"copying {copy:.3g} GB/s", (x[8], copy * x[8]), rotation=0, ha="left", va="top", fontsize=8,
-        xytext=(4, -4), textcoords="offset points",
-    )
+    place = {"xytext": (4, -4), "textcoords": "offset points", "ha": "left", "va": "top"}
+    axis.annotate(f"copying {copy:.3g} GB/s", (x[8], copy * x[8]), fontsize=8, **place)
     for variant, rows in part.groupby(part["case"] + ":" + part["variant"].astype(str), sort=False):
         case, _, name = variant.partition(":")
         if case in ("attention", "length", "step") and name:

@@ -82,9 +82,10 @@ def test_the_reference_is_the_program(folder: Path, name: str) -> None:
         Path("p.h5").unlink()
     # The mean of -log softmax of all logits, at the label.
     top = found.max(axis=1)
-    loss = np.log(np.exp(found - top[:, None]).sum(axis=1)) + top - found[np.arange(len(labels)), labels]
-    said = test_program.program("eval", str(path)).stdout
-    value = next(float(line.split()[-1]) for line in said.splitlines() if line.startswith("test loss"))
+    chosen = found[np.arange(len(labels)), labels]
+    loss = np.log(np.exp(found - top[:, None]).sum(axis=1)) + top - chosen
+    said = test_program.program("eval", str(path)).stdout.splitlines()
+    value = next(float(line.split()[-1]) for line in said if line.startswith("test loss"))
     assert math.isclose(loss.mean(), value, abs_tol=1e-5)
     # A model that read something else would not come so near.
     assert np.ptp(loss) > 1e-3
