@@ -5,6 +5,7 @@
 #   bash jobs/local.sh sweep CONFIG SWEEP
 #   bash jobs/local.sh scaling CONFIG [options of rfa train]
 #   bash jobs/local.sh data TASK [options of rfa data]
+#   bash jobs/local.sh fidelity CONFIG [options of rfa fidelity]
 #
 # A run that stopped at its own limit (train.max_minutes) goes on at once, RFA_MAX_RESTARTS (20)
 # times at most; after Ctrl-C it has a checkpoint, and the same command goes on. Finished runs are
@@ -46,7 +47,7 @@ run_sweep()
 }
 
 verb=${1:-}
-[ $# -ge 2 ] || job_die "usage: bash jobs/local.sh train|sweep|scaling|data ..."
+[ $# -ge 2 ] || job_die "usage: bash jobs/local.sh train|sweep|scaling|data|fidelity ..."
 shift
 . "$job_top/jobs/setup.sh" build
 job_begin
@@ -54,6 +55,6 @@ case $verb in
 train) train_on job_train "$@" ;;
 sweep) run_sweep "$@" ;;
 scaling) scaling "$@" ;;
-data) job_launch "$job_ranks" "${job_program[@]}" data "$@" ;;
-*) job_die "no '$verb': train, sweep, scaling or data" ;;
+data | fidelity) job_launch "$job_ranks" "${job_program[@]}" "$verb" "$@" ;;
+*) job_die "no '$verb': train, sweep, scaling, data or fidelity" ;;
 esac

@@ -20,6 +20,7 @@ build|mpicc|libopenmpi-dev|openmpi|openmpi
 build|mpirun|openmpi-bin|openmpi|openmpi
 build|parallel-hdf5|libhdf5-openmpi-dev|hdf5+mpi ^openmpi|hdf5/parallel
 build|openblas|libopenblas-pthread-dev|openblas threads=pthreads|openblas
+build|scalapack|libscalapack-openmpi-dev|netlib-scalapack ^openmpi|scalapack
 build|yaml-0.1|libyaml-dev|libyaml|libyaml
 build|zlib|zlib1g-dev|zlib|zlib
 build|libpng|libpng-dev|libpng|libpng
@@ -70,6 +71,7 @@ setup_has()
             grep -qs '^#define H5_HAVE_PARALLEL 1' "$header"
         }
         ;;
+    scalapack) pkg-config --exists scalapack-openmpi || pkg-config --exists scalapack ;;
     openblas | yaml-0.1 | zlib | libpng | cmocka) pkg-config --exists "$1" 2>/dev/null ;;
     python-h5py-numpy) setup_find_python ;;
     python-analysis) setup_find_python 'h5py, numpy, pandas, matplotlib, pytest' ;;

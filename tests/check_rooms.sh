@@ -20,11 +20,11 @@ function place(rooms, at,   i, n, names) {
 BEGIN {
     place("base", 0); place("config rng tensor linalg", 1)
     place("features attention exchange storage", 2); place("layers tasks", 3)
-    place("models", 4); place("optim", 5); place("train", 6); place("bench", 7); place("cli", 8)
+    place("models", 4); place("optim", 5); place("train", 6); place("bench fidelity", 7); place("cli", 8)
     # Neighbours on the same level that may be included.
-    beside["linalg tensor"] = beside["rng tensor"] = 1
+    beside["linalg tensor"] = beside["linalg rng"] = beside["rng tensor"] = 1
     beside["attention features"] = beside["storage exchange"] = 1
-    mpi_rooms = "base exchange linalg storage train cli bench"
+    mpi_rooms = "base exchange linalg storage train cli bench fidelity"
 }
 FNR == 1 { split(FILENAME, part, "/"); room = part[2]; in_comment = 0 }
 FNR == 1 && !(room in level) { violation("no such room: src/" room) }
@@ -48,14 +48,20 @@ FNR == 451 { violation("more than 450 lines in a file") }
 }
 include == "mpi.h" && !allowed(mpi_rooms) { violation("mpi.h only in " mpi_rooms) }
 include ~ /^hdf5/ && !allowed("storage") { violation("hdf5.h only in storage") }
+include == "linalg/scalapack.h" && !allowed("linalg") {
+    violation("BLACS and ScaLAPACK only in linalg")
+}
 include == "cblas.h" && !allowed("tensor linalg") { violation("cblas.h only in tensor, linalg") }
+!allowed("linalg") && calls("Cblacs_[a-z_]+|Cfree_blacs_system_handle|Csys2blacs_handle|p[sd][a-z0-9]+_") {
+    violation("BLACS and ScaLAPACK only in linalg")
+}
 include ~ /\// && include !~ /^sys\// {
     split(include, part, "/")
     to = part[1]
     if (!(to in level))
         violation("include of no room: " include)
-    else if (to == "config" && !allowed("config train bench cli"))
-        violation("only train, bench and cli see the configuration")
+    else if (to == "config" && !allowed("config train bench fidelity cli"))
+        violation("only train, bench, fidelity and cli see the configuration")
     else if (to != room && level[to] >= level[room] && !((room " " to) in beside))
         violation(room " must not include " to)
 }
@@ -106,6 +112,8 @@ prove_rules()
     plant src/base/up.c '#include "rng/rng.h"'
     plant src/train/beside.c '#include "bench/case.h"'
     plant src/bench/up.c '#include "cli/blas.h"' '#include "train/session.h"' '#include "config/config.h"'
+    plant src/fidelity/grid.c '#include "linalg/scalapack.h"' 'Cblacs_gridexit(x); pdgemm_(a);' 'update_(y);'
+    plant src/linalg/good.c '#include <cblas.h>' '#include "linalg/scalapack.h"' '#include "rng/rng.h"' 'pdgemm_(a);'
     plant src/layers/whole.c '#include "config/config.h"'
     plant src/cli/elsewhere.c '#include "../tests/support.h"'
     plant src/attic/room.c 'int a;'
@@ -114,7 +122,8 @@ prove_rules()
     echo >"$tree/notes.txt"
     expected='notes.txt:1 src/attention/blas.c:1 src/attic/room.c:1 src/base/long.c:451 src/base/up.c:1 src/bench/up.c:1
 src/cli/elsewhere.c:1 src/exchange/heap.c:1 src/exchange/heap.c:2 src/exchange/heap.c:3
-src/exchange/up.c:1 src/exchange/up.c:2 src/layers/mpi.c:1 src/layers/mpi.c:2 src/layers/whole.c:1
+src/exchange/up.c:1 src/exchange/up.c:2 src/fidelity/grid.c:1 src/fidelity/grid.c:2
+src/layers/mpi.c:1 src/layers/mpi.c:2 src/layers/whole.c:1
 src/models/talk.c:1 src/models/talk.c:2 src/models/talk.c:3 src/storage/up.c:1 src/tasks/file.h:1
 src/train/beside.c:1 src/train/world.c:1 tests/test_long.c:451'
     # What must not be taken for a violation.

@@ -19,8 +19,8 @@ for protocol in small base; do
         set -- --set "data.file=$data/$task.h5" --set "train.steps=$steps" --set train.warmup=50 --set train.rate=1e-3 \
             --set "train.batch=$batch" --set train.micro_batch=0 --set train.evaluate_every=0 --set train.evaluate_examples=64 --set train.test_examples=64
         run=build/lra/$name.h5
-        resume=()
-        [ ! -e "$run" ] || resume=(--resume)
+        resume=(--overwrite)
+        [ ! -e "${run%.h5}.ckpt" ] || resume=(--resume)
         timeout 3000 mpirun -q -n 2 "$rfa" train "configs/lra/$task/$protocol-rfa.yaml" "$@" --out "$run" "${resume[@]}" \
             >"build/lra/$name.log" 2>&1 || { tail -n 3 "build/lra/$name.log"; continue; }
         same=$(timeout 3000 mpirun -q -n 1 "$rfa" reproduce "$run" --data "$data/$task.h5" --steps 5 2>&1 | tail -n 1) || true

@@ -43,6 +43,7 @@ typedef enum {
 } rfa_pooling;
 typedef enum { RFA_MATCH_CONCAT, RFA_MATCH_NLI } rfa_match_kind;
 typedef enum { RFA_CARRY_EXACT, RFA_CARRY_DETACH, RFA_CARRY_STATEFUL } rfa_carry; // between windows
+typedef enum { RFA_SPECTRUM_NONE, RFA_SPECTRUM_EXACT, RFA_SPECTRUM_ALL } rfa_spectrum_choice;
 
 typedef enum {
     RFA_SCHEDULE_LINEAR,

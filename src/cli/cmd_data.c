@@ -12,6 +12,8 @@ const rfa_verb rfa_data_tasks[] = {
     {"image", rfa_data_image, "classes of pictures as pixels: CIFAR-10, PNG folders, idx files"},
     {"pathfinder", rfa_data_pathfinder, "are two dots on one dashed path? 32 x 32 pixels"},
     {"pathx", rfa_data_pathx, "the same on 128 x 128 pixels"},
+    {"recall", rfa_data_recall, "pairs of key and value, and a key: which value has it?"},
+    {"import", rfa_data_own, "own data: tables of labels and texts, or token ids, or pairs"},
     {NULL, NULL, NULL},
 };
 

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "cli/data_make.h"
+#include "cli/data_run.h"
 #include "tasks/image.h"
 
 #include <string.h>
@@ -10,6 +10,8 @@ typedef struct {
     int percent;
     rfa_grey formula;
     rfa_image_facts facts;
+    rfa_image_reader reader;
+    const char *names[RFA_TREE_CLASSES];
 } image_task;
 
 static const rfa_data_option options[] = {
@@ -44,23 +46,17 @@ static const rfa_data_parser parser = {
         "  mpirun -n 8 rfa data image --from pictures --grey pil --out pictures.h5\n"
         "\n"
         "A token is a pixel, row by row; its id is the grey value plus 1, so that black\n"
-        "is not padding. All pictures have the same size. Binary files keep their order;\n"
-        "PNG files come in the order of a hash of class and name, which mixes the\n"
-        "classes. The same bytes on any number of ranks; a call that was stopped goes on\n"
-        "when it is repeated.",
+        "is not padding: a black picture has all its tokens. (The original masks black\n"
+        "pixels. As sequences are stored without gaps, that can't be reproduced: other\n"
+        "pixels would move to the places of black ones.) All pictures have one size.\n"
+        "Binary files keep their order; PNG files come in the order of a hash of class\n"
+        "and name, which mixes the classes. The same bytes on any number of ranks; a\n"
+        "call that was stopped goes on when it is repeated.",
 };
 
-// On rank 0.
-static rfa_status prepare(image_task *t, rfa_index *index, int argc, char **argv)
+static rfa_status list(void *task, rfa_index *index)
 {
-    RFA_TRY(rfa_data_parse(&parser, &t->common, argc, argv));
-    if (t->common.help) {
-        return RFA_OK;
-    }
-    if (!t->common.from[0]) {
-        return rfa_fail(RFA_ERR_USAGE,
-                        "rfa data image: --from DIR says what to import; see --help");
-    }
+    image_task *t = task;
     RFA_TRY(rfa_data_validation(&t->percent, t->validation));
     if (strcmp(t->grey, "pil") == 0) {
         t->formula = RFA_GREY_PIL;
@@ -84,66 +80,49 @@ static rfa_status write_attributes(const void *self, rfa_dataset_writer *writer)
     return rfa_dataset_writer_int(writer, "height", t->facts.height);
 }
 
-static rfa_status
-make(const rfa_comm *world, image_task *t, const rfa_index *index, rfa_image_reader *reader)
+static rfa_status open(void *task, const rfa_index *index, rfa_source *source, rfa_data_job *job)
 {
-    const char *names[RFA_TREE_CLASSES];
-    rfa_source source = {.self = reader,
-                         .load = rfa_image_load,
-                         .documents = 1,
-                         .classes = t->facts.classes.count,
-                         .capacity = (ptrdiff_t)t->facts.width * t->facts.height};
-    for (int s = 0; s < RFA_SPLITS; s++) {
-        source.examples[s] = rfa_index_examples(index, s);
-    }
-    for (int c = 0; c < source.classes; c++) {
-        names[c] = t->facts.classes.name[c];
-    }
-    const rfa_data_job job = {
-        .options = &t->common,
+    image_task *t = task;
+    const ptrdiff_t pixels = (ptrdiff_t)t->facts.width * t->facts.height;
+    t->reader = (rfa_image_reader){.index = index, .facts = &t->facts, .grey = t->formula};
+    rfa_data_class_names(t->names, &t->facts.classes);
+    *source = (rfa_source){.self = &t->reader,
+                           .load = rfa_image_load,
+                           .documents = 1,
+                           .classes = t->facts.classes.count,
+                           .capacity = pixels};
+    *job = (rfa_data_job){
         .description = {.task = "image",
                         .title = "Classification of grey pictures, pixel by pixel",
                         .vocabulary = rfa_pixel_symbols(),
                         .symbols = RFA_BYTE_SYMBOLS,
-                        .classes = source.classes,
+                        .classes = t->facts.classes.count,
                         .first_id = 1},
         .origin_name = t->facts.format == RFA_IMAGE_TREE ? "place" : "record",
-        .class_names = names,
-        .part = source.capacity > 16384 ? 64 : 1024,
+        .class_names = t->names,
+        .part = pixels > 16384 ? 64 : 1024,
         .recipe = rfa_data_recipe(index, "image 1 %d", (int)t->formula),
-        .index = index,
         .attributes = write_attributes,
-        .self = t,
     };
-    return rfa_data_make(world, &job, &source);
+    return RFA_OK;
 }
 
-static rfa_status run(const rfa_comm *world, image_task *t, int argc, char **argv)
+static void close(void *task)
 {
-    rfa_index index = {0};
-    rfa_status status =
-        rfa_agree(world, world->rank == 0 ? prepare(t, &index, argc, argv) : RFA_OK);
-    MPI_Bcast(t, (int)sizeof *t, MPI_BYTE, 0, world->comm);
-    rfa_image_reader reader = {.index = &index, .facts = &t->facts, .grey = t->formula};
-    if (status == RFA_OK && !t->common.help) {
-        status = rfa_data_share_index(world, &index);
-        if (status == RFA_OK) {
-            status = make(world, t, &index, &reader);
-        }
-    }
-    rfa_image_reader_free(&reader);
-    rfa_index_destroy(&index);
-    return status;
+    image_task *t = task;
+    rfa_image_reader_free(&t->reader);
 }
 
 rfa_status rfa_data_image(const rfa_comm *world, int argc, char **argv)
 {
+    static const rfa_data_course course = {
+        .parser = &parser, .size = sizeof(image_task), .list = list, .open = open, .close = close};
     image_task *t = NULL;
     RFA_TRY(rfa_agree(world, rfa_alloc(&t, 1, sizeof *t, "image task")));
     memcpy(t->common.out, "data/image.h5", sizeof "data/image.h5");
     memcpy(t->validation, "last10%", sizeof "last10%");
     memcpy(t->grey, "tensorflow", sizeof "tensorflow");
-    const rfa_status status = run(world, t, argc, argv);
+    const rfa_status status = rfa_data_run(world, &course, t, argc, argv);
     rfa_free(t);
     return status;
 }

@@ -45,5 +45,7 @@ RFA_NODISCARD rfa_status rfa_data_image(const rfa_comm *world, int argc, char **
 RFA_NODISCARD rfa_status rfa_data_retrieval(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_pathfinder(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_data_pathx(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_data_recall(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_data_own(const rfa_comm *world, int argc, char **argv);
 
 #endif

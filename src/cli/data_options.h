@@ -33,6 +33,7 @@ typedef struct {
 
 typedef struct {
     const char *task;
+    const char *from; // option that says what to import, and its value; NULL: "from DIR"
     const char *text; // before and, behind \v, after the options
     const rfa_data_option *options;
     int count; // at most RFA_DATA_OPTIONS

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "cli/data_make.h"
+#include "cli/data_run.h"
 #include "tasks/pathfinder.h"
 #include "tasks/pathfinder_files.h"
 
@@ -9,10 +9,19 @@
 enum { MOST = 50000000, GENERATOR_VERSION = 1 }; // the latter counts up with other pictures
 
 typedef struct {
+    rfa_pathfinder *generator;
+    unsigned char *pixels;
+    ptrdiff_t count;
+} drawer;
+
+typedef struct {
     rfa_data_common common;
+    int which; // 0 Pathfinder, 1 Path-X
     int64_t examples[RFA_SPLITS], seed;
     rfa_pathfinder_options o;
     rfa_image_facts facts;
+    rfa_image_reader reader; // of released pictures
+    drawer drawer;           // of drawn ones
 } path_task;
 
 #define COUNT(n) offsetof(path_task, examples[n])
@@ -132,16 +141,11 @@ static void complete(path_task *t, const rfa_data_parser *parser)
     }
 }
 
-// On rank 0.
-static rfa_status
-prepare(path_task *t, const rfa_data_parser *parser, rfa_index *index, int argc, char **argv)
+static rfa_status list(void *task, rfa_index *index)
 {
-    RFA_TRY(rfa_data_parse(parser, &t->common, argc, argv));
-    if (t->common.help) {
-        return RFA_OK;
-    }
+    path_task *t = task;
     if (!t->common.from[0]) {
-        complete(t, parser);
+        complete(t, &parsers[t->which]);
         return rfa_pathfinder_check(&t->o);
     }
     const int contour = t->o.contour, size = t->o.size;
@@ -187,16 +191,9 @@ static rfa_status write_attributes(const void *self, rfa_dataset_writer *w)
     return rfa_dataset_writer_double(w, "paddle_contrast", o->paddle_contrast);
 }
 
-// The source of drawn pictures.
-typedef struct {
-    rfa_pathfinder *generator;
-    unsigned char *pixels;
-    ptrdiff_t count;
-} drawer;
-
 static rfa_status draw(void *self, rfa_example *example, int split, int64_t index)
 {
-    const drawer *d = self;
+    const drawer *d = self; // of drawn pictures
     // Splits lie far apart, so that the size of one does not change another.
     const uint64_t number = (uint64_t)split << 40 | (uint64_t)index;
     RFA_TRY(rfa_pathfinder_draw(d->generator, d->pixels, &example->label, number));
@@ -206,12 +203,45 @@ static rfa_status draw(void *self, rfa_example *example, int split, int64_t inde
     return RFA_OK;
 }
 
-static rfa_data_job job_of(const path_task *t, const char *task, ptrdiff_t pixels)
+// Of everything that drawn pictures depend on.
+static rfa_fingerprint recipe_of(const path_task *t)
+{
+    const rfa_pathfinder_options *o = &t->o;
+    return rfa_data_recipe(
+        NULL, "pathfinder %d %lld %d %d %d %.17g %d %d %d %.17g %d %.17g %d %d %d %.17g %.17g",
+        GENERATOR_VERSION, (long long)t->seed, o->size, o->padding, o->segment, o->thickness,
+        o->margin_low, o->margin_high, o->antialias, o->continuity, o->seed_distance,
+        o->marker_radius, o->contour, o->distractor, o->distractors, o->contrast,
+        o->paddle_contrast);
+}
+
+static rfa_status open_generator(path_task *t, rfa_source *source)
+{
+    drawer *d = &t->drawer;
+    d->count = (ptrdiff_t)t->o.size * t->o.size;
+    *source = (rfa_source){.self = d, .load = draw, .capacity = d->count};
+    memcpy(source->examples, t->examples, sizeof source->examples);
+    RFA_TRY(rfa_pathfinder_create(&d->generator, &t->o));
+    return rfa_alloc(&d->pixels, d->count, 1, "picture");
+}
+
+static rfa_status open(void *task, const rfa_index *index, rfa_source *source, rfa_data_job *job)
 {
     static const char *const names[2] = {"two paths", "one path"};
-    return (rfa_data_job){
-        .options = &t->common,
-        .description = {.task = task,
+    path_task *t = task;
+    const bool imported = t->common.from[0];
+    if (imported) {
+        t->reader = (rfa_image_reader){.index = index, .facts = &t->facts};
+        *source = (rfa_source){.self = &t->reader,
+                               .load = rfa_image_load,
+                               .capacity = (ptrdiff_t)t->facts.width * t->facts.height};
+    } else {
+        RFA_TRY(open_generator(t, source));
+    }
+    source->documents = 1;
+    source->classes = 2;
+    *job = (rfa_data_job){
+        .description = {.task = parsers[t->which].task,
                         .title = "Pathfinder: are the two dots on one dashed path?",
                         .vocabulary = rfa_pixel_symbols(),
                         .symbols = RFA_BYTE_SYMBOLS,
@@ -219,81 +249,40 @@ static rfa_data_job job_of(const path_task *t, const char *task, ptrdiff_t pixel
                         .first_id = 1},
         .origin_name = "picture",
         .class_names = names,
-        .part = pixels > 4096 ? 64 : 1024,
+        .part = source->capacity > 4096 ? 64 : 1024,
+        .recipe = imported ? rfa_data_recipe(index, "pathfinder files 1") : recipe_of(t),
         .attributes = write_attributes,
-        .self = t,
     };
+    return RFA_OK;
 }
 
-static rfa_status generate(const rfa_comm *world, path_task *t, const char *task)
+static void close(void *task)
 {
-    const rfa_pathfinder_options *o = &t->o;
-    drawer d = {.count = (ptrdiff_t)o->size * o->size};
-    rfa_status status = rfa_pathfinder_create(&d.generator, o);
-    if (status == RFA_OK) {
-        status = rfa_alloc(&d.pixels, d.count, 1, "picture");
-    }
-    status = rfa_agree(world, status);
-    if (status == RFA_OK) {
-        rfa_source source = {
-            .self = &d, .load = draw, .documents = 1, .classes = 2, .capacity = d.count};
-        memcpy(source.examples, t->examples, sizeof source.examples);
-        rfa_data_job job = job_of(t, task, d.count);
-        job.recipe = rfa_data_recipe(
-            NULL, "pathfinder %d %lld %d %d %d %.17g %d %d %d %.17g %d %.17g %d %d %d %.17g %.17g",
-            GENERATOR_VERSION, (long long)t->seed, o->size, o->padding, o->segment, o->thickness,
-            o->margin_low, o->margin_high, o->antialias, o->continuity, o->seed_distance,
-            o->marker_radius, o->contour, o->distractor, o->distractors, o->contrast,
-            o->paddle_contrast);
-        status = rfa_data_make(world, &job, &source);
-    }
-    rfa_pathfinder_destroy(&d.generator);
-    rfa_free(d.pixels);
-    return status;
-}
-
-static rfa_status import(const rfa_comm *world, path_task *t, const char *task, rfa_index *index)
-{
-    rfa_image_reader reader = {.index = index, .facts = &t->facts};
-    rfa_status status = rfa_data_share_index(world, index);
-    if (status == RFA_OK) {
-        rfa_source source = {.self = &reader,
-                             .load = rfa_image_load,
-                             .documents = 1,
-                             .classes = 2,
-                             .capacity = (ptrdiff_t)t->facts.width * t->facts.height};
-        for (int s = 0; s < RFA_SPLITS; s++) {
-            source.examples[s] = rfa_index_examples(index, s);
-        }
-        rfa_data_job job = job_of(t, task, source.capacity);
-        job.index = index;
-        job.recipe = rfa_data_recipe(index, "pathfinder files 1");
-        status = rfa_data_make(world, &job, &source);
-    }
-    rfa_image_reader_free(&reader);
-    return status;
+    path_task *t = task;
+    rfa_image_reader_free(&t->reader);
+    rfa_pathfinder_destroy(&t->drawer.generator);
+    rfa_free(t->drawer.pixels);
+    t->drawer.pixels = NULL;
 }
 
 static rfa_status run(const rfa_comm *world, int which, int argc, char **argv)
 {
-    const rfa_data_parser *parser = &parsers[which];
+    const rfa_data_course course = {.parser = &parsers[which],
+                                    .size = sizeof(path_task),
+                                    .generates = true,
+                                    .list = list,
+                                    .open = open,
+                                    .close = close};
     path_task *t = NULL;
-    rfa_index index = {0};
     RFA_TRY(rfa_agree(world, rfa_alloc(&t, 1, sizeof *t, "Pathfinder task")));
-    snprintf(t->common.out, sizeof t->common.out, "data/%s.h5", parser->task);
+    snprintf(t->common.out, sizeof t->common.out, "data/%s.h5", parsers[which].task);
+    t->which = which;
     t->examples[0] = 160000;
     t->examples[1] = t->examples[2] = 20000;
     t->seed = 1;
     t->o.size = which ? 128 : 32;
     t->o.contour = 14;
-    rfa_status status =
-        rfa_agree(world, world->rank == 0 ? prepare(t, parser, &index, argc, argv) : RFA_OK);
-    MPI_Bcast(t, (int)sizeof *t, MPI_BYTE, 0, world->comm);
-    if (status == RFA_OK && !t->common.help) {
-        status = t->common.from[0] ? import(world, t, parser->task, &index)
-                                   : generate(world, t, parser->task);
-    }
-    rfa_index_destroy(&index);
+    const rfa_status status = rfa_data_run(world, &course, t, argc, argv);
     rfa_free(t);
     return status;
 }

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "cli/data_make.h"
+#include "cli/data_run.h"
 #include "tasks/retrieval.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@ typedef struct {
     rfa_data_common common;
     int64_t max_length;
     char format[64];
+    rfa_retrieval_reader reader;
 } pair_task;
 
 static const rfa_data_option options[] = {
@@ -40,17 +41,9 @@ static const rfa_data_parser parser = {
             "goes on when it is repeated.",
 };
 
-// On rank 0.
-static rfa_status prepare(pair_task *t, rfa_index *index, int argc, char **argv)
+static rfa_status list(void *task, rfa_index *index)
 {
-    RFA_TRY(rfa_data_parse(&parser, &t->common, argc, argv));
-    if (t->common.help) {
-        return RFA_OK;
-    }
-    if (!t->common.from[0]) {
-        return rfa_fail(RFA_ERR_USAGE,
-                        "rfa data retrieval: --from DIR says what to import; see --help");
-    }
+    pair_task *t = task;
     return rfa_retrieval_list(index, t->format, t->common.from);
 }
 
@@ -63,20 +56,17 @@ static rfa_status write_attributes(const void *self, rfa_dataset_writer *writer)
     return rfa_dataset_writer_int(writer, "max_length", t->max_length);
 }
 
-static rfa_status
-make(const rfa_comm *world, pair_task *t, const rfa_index *index, rfa_retrieval_reader *reader)
+static rfa_status open(void *task, const rfa_index *index, rfa_source *source, rfa_data_job *job)
 {
     static const char *const names[2] = {"does not cite", "cites"};
-    rfa_source source = {.self = reader,
-                         .load = rfa_retrieval_load,
-                         .documents = 2,
-                         .classes = 2,
-                         .capacity = t->max_length};
-    for (int s = 0; s < RFA_SPLITS; s++) {
-        source.examples[s] = rfa_index_examples(index, s);
-    }
-    const rfa_data_job job = {
-        .options = &t->common,
+    pair_task *t = task;
+    t->reader = (rfa_retrieval_reader){.index = index, .max_length = t->max_length};
+    *source = (rfa_source){.self = &t->reader,
+                           .load = rfa_retrieval_load,
+                           .documents = 2,
+                           .classes = 2,
+                           .capacity = t->max_length};
+    *job = (rfa_data_job){
         .description = {.task = "retrieval",
                         .title = "Pairs of texts, byte by byte: does the one cite the other?",
                         .vocabulary = rfa_byte_symbols(),
@@ -88,44 +78,28 @@ make(const rfa_comm *world, pair_task *t, const rfa_index *index, rfa_retrieval_
         .class_names = names,
         .part = 512,
         .recipe = rfa_data_recipe(index, "retrieval 1 %lld", (long long)t->max_length),
-        .index = index,
         .attributes = write_attributes,
-        .self = t,
     };
-    return rfa_data_make(world, &job, &source);
+    return rfa_alloc(&t->reader.buffer, 2 * t->max_length + 2, 1, "text of a file");
 }
 
-static rfa_status run(const rfa_comm *world, pair_task *t, int argc, char **argv)
+static void close(void *task)
 {
-    rfa_index index = {0};
-    rfa_retrieval_reader reader = {.index = &index};
-    rfa_status status =
-        rfa_agree(world, world->rank == 0 ? prepare(t, &index, argc, argv) : RFA_OK);
-    MPI_Bcast(t, (int)sizeof *t, MPI_BYTE, 0, world->comm);
-    if (status == RFA_OK && !t->common.help) {
-        status = rfa_data_share_index(world, &index);
-        reader.max_length = t->max_length;
-        if (status == RFA_OK) {
-            status = rfa_agree(
-                world, rfa_alloc(&reader.buffer, 2 * t->max_length + 2, 1, "text of a file"));
-        }
-        if (status == RFA_OK) {
-            status = make(world, t, &index, &reader);
-        }
-    }
-    rfa_bytes_close(&reader.bytes);
-    rfa_free(reader.buffer);
-    rfa_index_destroy(&index);
-    return status;
+    pair_task *t = task;
+    rfa_bytes_close(&t->reader.bytes);
+    rfa_free(t->reader.buffer);
+    t->reader.buffer = NULL;
 }
 
 rfa_status rfa_data_retrieval(const rfa_comm *world, int argc, char **argv)
 {
+    static const rfa_data_course course = {
+        .parser = &parser, .size = sizeof(pair_task), .list = list, .open = open, .close = close};
     pair_task *t = NULL;
     RFA_TRY(rfa_agree(world, rfa_alloc(&t, 1, sizeof *t, "retrieval task")));
     t->max_length = 4000;
     memcpy(t->common.out, "data/retrieval.h5", sizeof "data/retrieval.h5");
-    const rfa_status status = run(world, t, argc, argv);
+    const rfa_status status = rfa_data_run(world, &course, t, argc, argv);
     rfa_free(t);
     return status;
 }

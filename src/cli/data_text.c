@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "cli/data_make.h"
+#include "cli/data_run.h"
 #include "tasks/text.h"
 
 #include <string.h>
@@ -9,6 +9,8 @@ typedef struct {
     char validation[RFA_DATA_WORD], columns[RFA_DATA_WORD], labels[RFA_DATA_WORD];
     rfa_text_options text;
     rfa_text_facts facts;
+    rfa_text_reader reader;
+    const char *names[RFA_TREE_CLASSES];
 } text_task;
 
 static const rfa_data_option options[] = {
@@ -54,16 +56,9 @@ static const rfa_data_parser parser = {
             "that was stopped goes on when it is repeated.",
 };
 
-// On rank 0.
-static rfa_status prepare(text_task *t, rfa_index *index, int argc, char **argv)
+static rfa_status list(void *task, rfa_index *index)
 {
-    RFA_TRY(rfa_data_parse(&parser, &t->common, argc, argv));
-    if (t->common.help) {
-        return RFA_OK;
-    }
-    if (!t->common.from[0]) {
-        return rfa_fail(RFA_ERR_USAGE, "rfa data text: --from DIR says what to import; see --help");
-    }
+    text_task *t = task;
     RFA_TRY(rfa_data_validation(&t->text.percent, t->validation));
     t->text.percent_given = rfa_data_given(&parser, &t->common, "validation");
     if (strlen(t->columns) >= sizeof t->text.columns) {
@@ -83,72 +78,50 @@ static rfa_status write_attributes(const void *self, rfa_dataset_writer *writer)
     return rfa_dataset_writer_int(writer, "max_length", t->text.max_length);
 }
 
-static rfa_status
-make(const rfa_comm *world, text_task *t, const rfa_index *index, rfa_text_reader *reader)
+static rfa_status open(void *task, const rfa_index *index, rfa_source *source, rfa_data_job *job)
 {
-    const char *names[RFA_TREE_CLASSES];
-    rfa_source source = {.self = reader,
-                         .load = rfa_text_load,
-                         .documents = 1,
-                         .classes = t->facts.classes.count,
-                         .capacity = t->text.max_length};
-    for (int s = 0; s < RFA_SPLITS; s++) {
-        source.examples[s] = rfa_index_examples(index, s);
-    }
-    for (int c = 0; c < source.classes; c++) {
-        names[c] = t->facts.classes.name[c];
-    }
-    const rfa_data_job job = {
-        .options = &t->common,
+    text_task *t = task;
+    t->reader = (rfa_text_reader){.index = index, .max_length = t->text.max_length};
+    rfa_data_class_names(t->names, &t->facts.classes);
+    *source = (rfa_source){.self = &t->reader,
+                           .load = rfa_text_load,
+                           .documents = 1,
+                           .classes = t->facts.classes.count,
+                           .capacity = t->text.max_length};
+    *job = (rfa_data_job){
         .description = {.task = "text",
                         .title = "Classification of texts, byte by byte",
                         .vocabulary = rfa_byte_symbols(),
                         .symbols = RFA_BYTE_SYMBOLS,
-                        .classes = source.classes,
+                        .classes = t->facts.classes.count,
                         .first_id = 1},
         .origin_name = strcmp(t->facts.format, "folder tree") == 0 ? "file_number" : "line",
-        .class_names = names,
+        .class_names = t->names,
         .part = 1024,
         .recipe = rfa_data_recipe(index, "text 1 %lld", (long long)t->text.max_length),
-        .index = index,
         .attributes = write_attributes,
-        .self = t,
     };
-    return rfa_data_make(world, &job, &source);
+    return rfa_alloc(&t->reader.buffer, 2 * t->text.max_length + 2, 1, "text of a file");
 }
 
-static rfa_status run(const rfa_comm *world, text_task *t, int argc, char **argv)
+static void close(void *task)
 {
-    rfa_index index = {0};
-    rfa_text_reader reader = {.index = &index};
-    rfa_status status =
-        rfa_agree(world, world->rank == 0 ? prepare(t, &index, argc, argv) : RFA_OK);
-    MPI_Bcast(t, (int)sizeof *t, MPI_BYTE, 0, world->comm);
-    if (status == RFA_OK && !t->common.help) {
-        status = rfa_data_share_index(world, &index);
-        reader.max_length = t->text.max_length;
-        if (status == RFA_OK) {
-            status = rfa_agree(
-                world, rfa_alloc(&reader.buffer, 2 * t->text.max_length + 2, 1, "text of a file"));
-        }
-        if (status == RFA_OK) {
-            status = make(world, t, &index, &reader);
-        }
-    }
-    rfa_bytes_close(&reader.bytes);
-    rfa_free(reader.buffer);
-    rfa_index_destroy(&index);
-    return status;
+    text_task *t = task;
+    rfa_bytes_close(&t->reader.bytes);
+    rfa_free(t->reader.buffer);
+    t->reader.buffer = NULL;
 }
 
 rfa_status rfa_data_text(const rfa_comm *world, int argc, char **argv)
 {
+    static const rfa_data_course course = {
+        .parser = &parser, .size = sizeof(text_task), .list = list, .open = open, .close = close};
     text_task *t = NULL;
     RFA_TRY(rfa_agree(world, rfa_alloc(&t, 1, sizeof *t, "text task")));
     t->text.max_length = 4000;
     memcpy(t->common.out, "data/text.h5", sizeof "data/text.h5");
     memcpy(t->validation, "last10%", sizeof "last10%");
-    const rfa_status status = run(world, t, argc, argv);
+    const rfa_status status = rfa_data_run(world, &course, t, argc, argv);
     rfa_free(t);
     return status;
 }

@@ -15,6 +15,7 @@ const rfa_verb rfa_verbs[] = {
     {"diff", rfa_cmd_diff, "name the step at which two runs part"},
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
     {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
+    {"fidelity", rfa_cmd_fidelity, "hold estimates of attention against the exact answer"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
     {"help", rfa_cmd_help, "help of a verb; the manual; completion for bash"},
     {NULL, NULL, NULL},

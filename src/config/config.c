@@ -126,6 +126,10 @@ static rfa_status check_window(const rfa_config *c)
                         "(rfa, elu, performer) can go from window to window",
                         rfa_key_find("attention", "kind")->choices[kind]);
     }
+    if (c->train.carry == RFA_CARRY_STATEFUL && c->model.pooling == RFA_POOLING_PADDED_MEAN) {
+        return rfa_fail(RFA_ERR_USAGE, "model.pooling padded_mean with train.carry stateful: a "
+                                       "window has no padded length: use model.pooling: mean");
+    }
     if (c->train.carry == RFA_CARRY_STATEFUL && c->train.micro_batch > 0) {
         return rfa_fail(RFA_ERR_USAGE, "train.carry stateful keeps the states of a whole batch: "
                                        "train.micro_batch must be 0");
@@ -305,7 +309,8 @@ static size_t write_text(char *out, size_t size, const rfa_config *config)
 {
     size_t used = 0;
     for (const rfa_key *key = rfa_keys; key < rfa_keys + rfa_key_count; key++) {
-        if (strcmp(key->section, "bench") == 0) { // no part of a run
+        if (strcmp(key->section, "bench") == 0 || strcmp(key->section, "fidelity") == 0) {
+            // No part of a run.
             continue;
         }
         if (begins_section(key)) {

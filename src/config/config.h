@@ -79,6 +79,14 @@ typedef struct {
             states[RFA_CONFIG_TEXT]; // of numbers
         int64_t repeats, examples, vocabulary, classes, ceiling;
     } bench;
+    struct { // of rfa fidelity: likewise
+        char file[RFA_CONFIG_TEXT], ensembles[RFA_CONFIG_TEXT], kinds[RFA_CONFIG_TEXT],
+            norms[RFA_CONFIG_TEXT], features[RFA_CONFIG_TEXT];
+        int64_t length, width, heads, trials;
+        bool matrix;
+        int spectrum; // rfa_spectrum_choice
+        int64_t values, full, ceiling;
+    } fidelity;
 } rfa_config;
 
 // The defaults of the table.

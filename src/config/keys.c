@@ -32,6 +32,7 @@ static const char *const carries[] = {"exact", "detach", "stateful", NULL};
 static const char *const schedules[] = {"linear", "rsqrt", "cosine", "one_cycle", NULL};
 static const char *const tested[] = {"last", "best", NULL};
 static const char *const exchanges[] = {"auto", "exscan", "transposed", NULL};
+static const char *const spectra[] = {"none", "exact", "all", NULL};
 
 #define MANY 1e9                 // steps, examples: more than any run has
 #define SEEDS 9007199254740992.0 // 2^53: exact in HDF5 attributes, Python and MATLAB
@@ -272,6 +273,45 @@ const rfa_key rfa_keys[] = {
      .help = "Classes of the synthetic examples of step and length."},
     {KEY(bench, ceiling), .min = 32, .max = 8192, .number = 1024, .neutral = true, .unit = "",
      .help = "n of the product of n x n matrices whose rate is the ceiling."},
+
+    {KEY(fidelity, file), .text = "none", .neutral = true, .unit = "",
+     .help = "Heads that rfa capture wrote, for rfa fidelity; none: ensembles. This section is no "
+             "part of a run."},
+    {KEY(fidelity, ensembles), .text = "iid, shared, smooth", .neutral = true, .unit = "",
+     .help = "Of queries and keys: iid, independent directions; shared, all lean on one direction; "
+             "smooth, autoregressive along the sequence (coefficient 0.95), queries like keys."},
+    {KEY(fidelity, kinds), .text = "rfa+free, performer, lara, eva+quiet, mean", .neutral = true,
+     .unit = "",
+     .help = "Estimators, words joined by '+': rfa (free, arccos, iid, orthogonal, simplex), "
+             "performer (oprf, iid, orthogonal, simplex), elu, ra (quiet), lara (balance, biased, "
+             "antithetic, quiet), eva (quiet), mean (of the values, whatever the query). quiet: "
+             "without noise, as in evaluation. Unit norms of rfa take the sigma that estimates the "
+             "same softmax where all norms are equal."},
+    {KEY(fidelity, norms), .text = "1, 2", .neutral = true, .unit = "",
+     .help = "Of queries and keys of the ensembles, times d^(-1/4)."},
+    {KEY(fidelity, features), .text = "16, 64, 256", .neutral = true, .unit = "",
+     .help = "F, rows of a state: sines and cosines of F / 2 projections, F projections of other "
+             "maps, F samples of lara, F chunks of eva with windows of max(N / F, 16) tokens."},
+    {KEY(fidelity, length), .min = 16, .max = 1048576, .number = 512, .neutral = true,
+     .unit = "tokens", .help = "N of the ensembles."},
+    {KEY(fidelity, width), .min = 2, .max = 1024, .number = 64, .neutral = true, .unit = "",
+     .help = "d, channels of a head of the ensembles."},
+    {KEY(fidelity, heads), .max = 4096, .number = 0, .neutral = true, .unit = "",
+     .help = "First heads of the file that are taken. 0: all."},
+    {KEY(fidelity, trials), .min = 1, .max = 10000, .number = 5, .neutral = true, .unit = "",
+     .help = "Independent draws of every estimator, and of the ensembles; from train.seed on."},
+    {KEY(fidelity, matrix), .number = 1, .neutral = true, .unit = "",
+     .help = "Also the N x N matrices of the estimates, against the exact one."},
+    {KEY(fidelity, spectrum), .number = 0, .choices = spectra, .neutral = true, .unit = "",
+     .help = "Singular values: of no matrix, of the exact ones, or of all, each of the first "
+             "trial."},
+    {KEY(fidelity, values), .min = 1, .max = 65536, .number = 256, .neutral = true, .unit = "",
+     .help = "Leading singular values that are kept, or all N when there are fewer."},
+    {KEY(fidelity, full), .min = 1, .max = 46340, .number = 8192, .neutral = true, .unit = "tokens",
+     .help = "Longer sequences get their leading singular values by a randomised range finder, not "
+             "all of them."},
+    {KEY(fidelity, ceiling), .min = 64, .max = 65536, .number = 1024, .neutral = true, .unit = "",
+     .help = "n of the product of n x n matrices by PDGEMM whose rate is the ceiling."},
 };
 const int rfa_key_count = sizeof rfa_keys / sizeof *rfa_keys;
 

@@ -60,7 +60,7 @@ void rfa_head_forward(rfa_real *logits,
             y[i] = y[i] <= 0 ? 0 : y[i]; // NaN stays
         }
         x = y;
-        hidden += n;
+        hidden += last ? 0 : n;
     }
 }
 

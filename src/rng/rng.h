@@ -22,6 +22,8 @@ typedef enum {
     RFA_RNG_EVA,             // noise of eva: the same
     RFA_RNG_BENCH,           // inputs of rfa bench: a = array, b = example
     RFA_RNG_PATHFINDER = 32, // a = picture
+    RFA_RNG_RECALL,          // a = example, b = (split, attempt)
+    RFA_RNG_FIDELITY = 48,   // of rfa fidelity: a = array, b = trial
 } rfa_rng_purpose;
 
 // A stream of 2^64 blocks of four 32-bit words.

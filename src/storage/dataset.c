@@ -63,6 +63,9 @@ static rfa_status check_root(rfa_dataset_facts *facts, hid_t file, const char *p
         return rfa_fail(RFA_ERR_IO, "%s: attribute 'digest' is '%s', not 16 hex digits", path,
                         facts->digest);
     }
+    if (rfa_h5_has_attribute(file, "validation")) {
+        RFA_TRY(short_text(facts->validation, file, path, "validation"));
+    }
     int64_t classes;
     RFA_TRY(rfa_h5_read_int(file, path, "classes", &classes));
     if (classes < 2 || classes > 4096) { // a confusion matrix is kept per evaluation

@@ -50,6 +50,7 @@ int rfa_dataset_documents(const rfa_dataset *dataset);  // of an example in the 
 int rfa_dataset_sequences(const rfa_dataset *dataset); // an example
 ptrdiff_t rfa_dataset_longest(const rfa_dataset *dataset);
 const char *rfa_dataset_task(const rfa_dataset *dataset);
+const char *rfa_dataset_validation(const rfa_dataset *dataset); // what it is: "last10%", "test"; ""
 const char *
 rfa_dataset_digest(const rfa_dataset *dataset); // 16 hex digits over all splits, from the file
 const char *rfa_dataset_path(const rfa_dataset *dataset);

@@ -12,7 +12,7 @@ typedef struct {
     int64_t examples, tokens, longest; // of the split
     int64_t bytes;                     // of the file
     int classes, symbols, documents;
-    char task[RFA_DATASET_TEXT], digest[RFA_DATASET_TEXT];
+    char task[RFA_DATASET_TEXT], digest[RFA_DATASET_TEXT], validation[RFA_DATASET_TEXT];
 } rfa_dataset_facts;
 
 // A run of tokens that one leaf wants.

@@ -43,6 +43,11 @@ const char *rfa_dataset_task(const rfa_dataset *dataset)
     return dataset->facts.task;
 }
 
+const char *rfa_dataset_validation(const rfa_dataset *dataset)
+{
+    return dataset->facts.validation;
+}
+
 const char *rfa_dataset_digest(const rfa_dataset *dataset)
 {
     return dataset->facts.digest;

@@ -44,20 +44,14 @@ bool rfa_listops_trees_found(const char *root)
 static rfa_status list(rfa_index *index, int64_t *longest, const char *root, int percent)
 {
     char train[PATH_SIZE], test[PATH_SIZE];
-    const rfa_text_options options = {.columns = "label,text"};
-    rfa_text_columns columns = {0};
-    rfa_classes classes = {0};
+    rfa_text_tables tables = {.columns = "label,text"};
     if (!find(train, test, root)) {
         return rfa_fail(RFA_ERR_IO, "%s: no train_NAME.tsv with a test_NAME.tsv in it", root);
     }
-    RFA_TRY(rfa_text_table(index, &columns, &classes, train, &options));
+    RFA_TRY(rfa_text_table(index, &tables, train));
     const int64_t count = index->count;
-    RFA_TRY(rfa_text_table(index, &columns, &classes, test, &options));
-    *longest = 0;
-    for (int64_t i = 0; i < index->count; i++) {
-        const int64_t size = index->entries[i].size[0];
-        *longest = size > *longest ? size : *longest;
-    }
+    RFA_TRY(rfa_text_table(index, &tables, test));
+    *longest = tables.longest;
     return rfa_index_split(index, count, percent);
 }
 

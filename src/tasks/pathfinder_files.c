@@ -1,8 +1,8 @@
 #include "tasks/pathfinder_files.h"
 
 #include "base/mem.h"
+#include "tasks/labels.h"
 #include "tasks/table.h"
-#include "tasks/text_table.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 #include "tasks/retrieval.h"
 
+#include "tasks/labels.h"
 #include "tasks/papers.h"
 #include "tasks/table.h"
 #include "tasks/text.h"
-#include "tasks/text_table.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -60,11 +60,14 @@ static rfa_status
 list_tables(rfa_index *index, rfa_text_facts *facts, const char *root, const rfa_text_options *o)
 {
     char path[PATH_SIZE];
-    rfa_text_columns columns = {0};
+    rfa_text_tables tables = {.columns = o->columns};
     int64_t ends[RFA_SPLITS] = {0};
     bool own = false; // validation split
     static const char *const names[RFA_SPLITS][2] = {
         {"train", "train"}, {"val", "eval"}, {"test", "test"}};
+    if (o->labels[0]) {
+        RFA_TRY(rfa_labels_list(&tables.labels, o->labels));
+    }
     for (int s = 0; s < RFA_SPLITS; s++) {
         if (table_path(path, root, names[s][0]) || table_path(path, root, names[s][1])) {
             if (s == 1 && o->percent_given) {
@@ -74,13 +77,14 @@ list_tables(rfa_index *index, rfa_text_facts *facts, const char *root, const rfa
                                 path);
             }
             own = own || s == 1;
-            RFA_TRY(rfa_text_table(index, &columns, &facts->classes, path, o));
+            RFA_TRY(rfa_text_table(index, &tables, path));
         } else if (s != 1) {
             return rfa_fail(RFA_ERR_IO, "%s: %s.tsv (or .csv, .tsv.gz, .csv.gz) is missing", root,
                             rfa_splits[s]);
         }
         ends[s] = index->count;
     }
+    facts->classes = tables.labels.classes;
     snprintf(facts->format, sizeof facts->format, "%s table",
              strstr(path, ".csv") ? "comma-separated" : "tab-separated");
     if (!own) {

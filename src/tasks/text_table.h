@@ -2,22 +2,25 @@
 #ifndef RFA_TASKS_TEXT_TABLE_H
 #define RFA_TASKS_TEXT_TABLE_H
 
+#include "tasks/columns.h"
+#include "tasks/labels.h"
 #include "tasks/text.h"
 
-// Which columns hold what.
+// What the tables of all splits have in common. Start with all zero but what is given.
 typedef struct {
-    int count, label, text;
-} rfa_text_columns;
+    const char *columns; // names with commas between, or ""
+    bool any_kind;       // two documents and token ids are welcome
+    int vocabulary;      // token ids are below
+    rfa_labels labels;
+    rfa_columns found;
+    int highest;     // token id
+    int64_t longest; // bytes of a document
+} rfa_text_tables;
 
-// Adds the records of a table. columns->count 0: not known yet; the option, the header or the
-// default sets them. classes grows with numbers, up to the highest. Local.
+// Adds the records of a table. Its columns are those that were found before, or are given, or those
+// that its header names, or else label and text. Local.
 RFA_NODISCARD rfa_status rfa_text_table(rfa_index *index,
-                                        rfa_text_columns *columns,
-                                        rfa_classes *classes,
-                                        const char *path,
-                                        const rfa_text_options *options);
-
-// A whole number without sign, also as "1.0"; -1 when text is none or above most.
-int64_t rfa_label_number(const char *text, int64_t most);
+                                        rfa_text_tables *tables,
+                                        const char *path);
 
 #endif

@@ -8,6 +8,7 @@
 #include "train/profiling.h"
 #include "train/provenance.h"
 #include "train/state.h"
+#include "train/warnings.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -280,6 +281,11 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     }
     RFA_TRY(start_record(training, options));
     rfa_report_start(session);
+    char warnings[1024];
+    rfa_warn_of_data(warnings, sizeof warnings, session, training->validation);
+    if (training->run && warnings[0]) {
+        rfa_run_set_text(training->run, "warnings", warnings);
+    }
     const int64_t steps = session->config.train.steps;
     const bool partly = options->last_step > 0 && options->last_step < steps;
     const rfa_status status = run_steps(training, partly ? options->last_step : steps);

@@ -31,7 +31,7 @@ rfa_status rfa_training_validate(rfa_training *training)
     rfa_score score = {0};
     training->validating = true;
     RFA_TRY(rfa_evaluate(session, training->validation, session->config.train.evaluate_examples,
-                         training->confusion, &score));
+                         training->confusion, NULL, &score));
     training->validating = false;
     if (score.correct > training->best_correct) { // ties keep the earlier
         training->best_correct = score.correct;
@@ -111,7 +111,7 @@ rfa_status rfa_training_test(rfa_training *training)
     }
     RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
     rfa_status status = rfa_evaluate(session, data, session->config.train.test_examples,
-                                     training->confusion, &score);
+                                     training->confusion, NULL, &score);
     rfa_dataset_close(&data);
     RFA_TRY(status);
     rfa_provenance_peaks(training->run, all);

@@ -152,6 +152,9 @@ static rfa_status create_model(rfa_session *session)
     }
     if (rfa_dataset_sequences(session->data) > 1) {
         RFA_TRY(check_pairs(&session->config));
+    } else if (session->config.model.match != RFA_MATCH_CONCAT) {
+        return rfa_fail(RFA_ERR_USAGE, "model.match nli: %s is no data set of pairs",
+                        rfa_dataset_path(session->data));
     }
     const rfa_classifier_options options =
         rfa_session_model(&session->config, rfa_dataset_classes(session->data), symbols,

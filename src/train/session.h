@@ -113,13 +113,27 @@ void rfa_tally_add(rfa_tally *tally, const rfa_session *session, rfa_real *dlogi
 // Sums over all ranks and clears the tally but for the confusion. Collective.
 void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *score);
 
+// What the model says of each example of a split.
+typedef struct {
+    int64_t examples;
+    int classes;
+    int32_t *guess;   // [examples]
+    rfa_real *logits; // [examples][classes]
+} rfa_predictions;
+
+RFA_NODISCARD rfa_status rfa_predictions_create(rfa_predictions *predictions,
+                                                const rfa_dataset *data);
+void rfa_predictions_destroy(rfa_predictions *predictions); // idempotent
+
 // Evaluates the first `examples` examples of data (0: all), each exactly once, in evaluation mode;
 // the result's bits depend on the parameters and the data only. confusion [classes][classes]
-// overwritten. RFA_ERR_NUMERIC where the loss is not finite. Collective.
+// overwritten; so are predictions (NULL: not wanted), on all ranks. RFA_ERR_NUMERIC where the loss
+// is not finite. Collective.
 RFA_NODISCARD rfa_status rfa_evaluate(rfa_session *session,
                                       rfa_dataset *data,
                                       int64_t examples,
                                       int64_t *confusion,
+                                      rfa_predictions *predictions,
                                       rfa_score *score);
 
 #endif

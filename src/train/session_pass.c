@@ -182,8 +182,54 @@ void rfa_tally_reduce(rfa_tally *tally, const rfa_session *session, rfa_score *s
     memset(tally->counts, 0, sizeof tally->counts);
 }
 
-static rfa_status
-evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *tally, int64_t *id)
+rfa_status rfa_predictions_create(rfa_predictions *predictions, const rfa_dataset *data)
+{
+    const ptrdiff_t n = (ptrdiff_t)rfa_dataset_examples(data);
+    *predictions = (rfa_predictions){.examples = n, .classes = rfa_dataset_classes(data)};
+    RFA_TRY(rfa_alloc(&predictions->guess, n, sizeof *predictions->guess, "predictions"));
+    return rfa_alloc(&predictions->logits, n * predictions->classes, sizeof(rfa_real),
+                     "predictions");
+}
+
+void rfa_predictions_destroy(rfa_predictions *predictions)
+{
+    rfa_free(predictions->guess);
+    rfa_free(predictions->logits);
+    *predictions = (rfa_predictions){0};
+}
+
+// Of the examples of a pass; nothing where another rank of the sequence says the same.
+static void keep_predictions(rfa_predictions *predictions, const rfa_session *session)
+{
+    const rfa_batch *batch = &session->batch;
+    const ptrdiff_t classes = predictions->classes;
+    for (int e = 0; e < batch->examples && session->grid.sequence.rank == 0; e++) {
+        const ptrdiff_t example = (ptrdiff_t)(batch->id[e * batch->documents] / batch->documents);
+        const rfa_real *logits = rfa_classifier_logits(session->model) + e * classes;
+        predictions->guess[example] = rfa_argmax(logits, classes);
+        memcpy(predictions->logits + example * classes, logits, (size_t)classes * sizeof *logits);
+    }
+}
+
+// Each example is one rank's; the others have zeros.
+static void share_predictions(rfa_predictions *predictions, const rfa_comm *all)
+{
+    const MPI_Datatype real = sizeof(rfa_real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
+    const int64_t chunk = 1 << 20, numbers = predictions->examples * predictions->classes;
+    for (int64_t at = 0; at < numbers; at += chunk) {
+        const int n = (int)(numbers - at < chunk ? numbers - at : chunk);
+        MPI_Allreduce(MPI_IN_PLACE, predictions->logits + at, n, real, MPI_SUM, all->comm);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, predictions->guess, rfa_int(predictions->examples), MPI_INT32_T,
+                  MPI_SUM, all->comm);
+}
+
+static rfa_status evaluate(rfa_session *session,
+                           rfa_dataset *data,
+                           int64_t examples,
+                           rfa_tally *tally,
+                           rfa_predictions *predictions,
+                           int64_t *id)
 {
     const int64_t batch = session->config.train.batch;
     const double start = rfa_now();
@@ -196,6 +242,9 @@ evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *t
         for (int pass = 0; pass < rfa_session_passes(session, n); pass++) {
             RFA_TRY(rfa_session_forward(session, &portion, pass, false));
             rfa_tally_add(tally, session, NULL, 0);
+            if (predictions) {
+                keep_predictions(predictions, session);
+            }
         }
         if (rfa_now() - start > 2) {
             rfa_progress(false, "  evaluating %" PRId64 "/%" PRId64, at + n, examples);
@@ -204,8 +253,12 @@ evaluate(rfa_session *session, rfa_dataset *data, int64_t examples, rfa_tally *t
     return RFA_OK;
 }
 
-rfa_status rfa_evaluate(
-    rfa_session *session, rfa_dataset *data, int64_t examples, int64_t *confusion, rfa_score *score)
+rfa_status rfa_evaluate(rfa_session *session,
+                        rfa_dataset *data,
+                        int64_t examples,
+                        int64_t *confusion,
+                        rfa_predictions *predictions,
+                        rfa_score *score)
 {
     const int64_t all = rfa_dataset_examples(data);
     const int classes = rfa_dataset_classes(data);
@@ -220,7 +273,10 @@ rfa_status rfa_evaluate(
     status = rfa_agree(&session->grid.all, status);
     if (status == RFA_OK) {
         RFA_ASSERT(id);
-        status = evaluate(session, data, n, &tally, id);
+        status = evaluate(session, data, n, &tally, predictions, id);
+    }
+    if (status == RFA_OK && predictions) {
+        share_predictions(predictions, &session->grid.all);
     }
     if (status == RFA_OK) {
         rfa_tally_reduce(&tally, session, score);

@@ -62,7 +62,7 @@ complete_words()
 offers() # WORD... -- EXPECTED
 {
     local words=("${@:1:$#-2}") wanted=${*: -1}
-    complete_words "${words[@]}" | grep -qxF -- "$wanted" || fail "'${words[*]}' offers no $wanted"
+    complete_words "${words[@]}" | grep -xF -- "$wanted" >/dev/null || fail "'${words[*]}' offers no $wanted"
 }
 touch some.yaml "with blank.h5"
 for verb in $verbs; do

@@ -239,6 +239,9 @@ static const error_case check_errors[] = {
     {"attention: {causal: true}\nmodel: {pooling: mean}\n"
      "train: {window: 64, carry: stateful, micro_batch: 2}",
      "train.carry stateful keeps the states of a whole batch"},
+    {"attention: {causal: true}\nmodel: {pooling: padded_mean}\n"
+     "train: {window: 64, carry: stateful}",
+     "model.pooling padded_mean with train.carry stateful"},
     {"train: {window: 40}", "train.window (40) must be a multiple of 16"},
     {"train: {window: 64}", "train.window needs attention.causal: true"},
     {"attention: {causal: true, direction: both}\ntrain: {window: 64}",

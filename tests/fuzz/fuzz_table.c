@@ -4,6 +4,7 @@
 #include "fuzz/fuzz.h"
 #include "tasks/table.h"
 #include "tasks/text_table.h"
+#include "tasks/token_ids.h"
 
 enum { MOST = 64 };
 
@@ -40,17 +41,17 @@ static void load_all(const rfa_index *index)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const int64_t held = rfa_mem_now();
-    const rfa_text_options options = {0};
-    rfa_text_columns columns = {0};
-    static rfa_classes classes;
+    static rfa_text_tables tables;
     rfa_index index = {0};
     if (size == 0) {
         return 0;
     }
     const char *path = paths[data[0] & 1];
-    classes.count = 0;
+    memset(&tables, 0, sizeof tables);
+    tables.any_kind = tables.labels.any_names = data[0] & 2;
+    tables.vocabulary = RFA_TOKEN_IDS;
     fuzz_write(path, data + 1, size - 1);
-    const rfa_status status = rfa_text_table(&index, &columns, &classes, path, &options);
+    const rfa_status status = rfa_text_table(&index, &tables, path);
     if (status == RFA_OK) {
         PROMISE(index.count > 0);
         load_all(&index);

@@ -1,6 +1,5 @@
 #include "layers/embedding.h"
 #include "layers/gelu.h"
-#include "layers/head.h"
 #include "layers/linear.h"
 #include "layers/norm.h"
 #include "reference/differences.h"
@@ -286,95 +285,6 @@ static void sinusoids(void **state)
     rfa_free(table);
 }
 
-typedef struct {
-    ptrdiff_t width, hidden, classes;
-    const double *pooled, *w1, *b1, *w2, *b2;
-    int label;
-} ref_head;
-
-// Cross entropy of the head's logits.
-static double head_loss(const void *context)
-{
-    const ref_head *at = context;
-    double sum = 0, of_label = 0;
-    ptrdiff_t c = 0;
-    do {
-        double logit = at->b2[c];
-        for (ptrdiff_t i = 0; i < at->hidden; i++) {
-            const double h = at->b1[i] + weighted(at->w1 + i * at->width, at->pooled, at->width);
-            logit += at->w2[c * at->hidden + i] * fmax(h, 0);
-        }
-        sum += exp(logit);
-        of_label = c == at->label ? logit : of_label;
-    } while (++c < at->classes);
-    return log(sum) - of_label;
-}
-
-static void head_and_cross_entropy(void **state)
-{
-    (void)state;
-    enum { E = 16, HIDDEN = 12, CLASSES = 10 };
-    static const ptrdiff_t sizes[5] = {E, HIDDEN * E, HIDDEN, CLASSES * HIDDEN, CLASSES};
-    static const char *const names[5] = {"dpooled", "dw1", "db1", "dw2", "db2"};
-    pair in[5];
-    rfa_real *gradient[5];
-    double *want[5];
-    for (int i = 0; i < 5; i++) {
-        in[i] = pair_create(sizes[i], 30 + (uint32_t)i, 0.5);
-        gradient[i] = test_reals(sizes[i]);
-        want[i] = test_doubles(sizes[i]);
-        test_fill(gradient[i], sizes[i], 40, 1); // overwritten
-    }
-    const rfa_head_weights weights = {.layers = 2,
-                                      .size = {E, HIDDEN, CLASSES},
-                                      .w = {in[1].x, in[3].x},
-                                      .b = {in[2].x, in[4].x}};
-    const rfa_head_gradients to = {.w = {gradient[1], gradient[3]},
-                                   .b = {gradient[2], gradient[4]}};
-    for (int label = 0; label < CLASSES; label += 3) {
-        const ref_head at = {E,          HIDDEN,     CLASSES,    in[0].wide, in[1].wide,
-                             in[2].wide, in[3].wide, in[4].wide, label};
-        rfa_real logits[CLASSES], hidden[HIDDEN], dlogits[CLASSES];
-        rfa_head_forward(logits, hidden, in[0].x, &weights);
-        int off = 0;
-        for (int i = 0; i < HIDDEN; i++) {
-            off += hidden[i] == 0;
-        }
-        check(off > 0 && off < HIDDEN);
-        const double loss = rfa_cross_entropy(dlogits, logits, CLASSES, label, 1);
-        check(fabs(loss - head_loss(&at)) <= 32 * test_eps());
-        check(rfa_cross_entropy(NULL, logits, CLASSES, label, 1) == loss);
-        rfa_head_backward(gradient[0], &to, dlogits, hidden, in[0].x, &weights);
-        for (int i = 0; i < 5; i++) {
-            ref_differences(want[i], in[i].wide, sizes[i], step, head_loss, &at);
-            check_close(names[i], gradient[i], want[i], sizes[i], 32 * test_eps() + differences);
-        }
-        rfa_real scaled[CLASSES];
-        rfa_cross_entropy(scaled, logits, CLASSES, label, 0.25);
-        for (int c = 0; c < CLASSES; c++) {
-            check(scaled[c] == (rfa_real)0.25 * dlogits[c]);
-        }
-    }
-    for (int i = 0; i < 5; i++) {
-        pair_destroy(&in[i]);
-        rfa_free(gradient[i]);
-        rfa_free(want[i]);
-    }
-}
-
-static void cross_entropy_at_the_limits(void **state)
-{
-    (void)state;
-    const rfa_real far[3] = {1000, -1000, 0}, equal[4] = {5, 5, 5, 5};
-    rfa_real d[4];
-    check(rfa_cross_entropy(d, far, 3, 0, 1) == 0 && d[0] == 0 && d[1] == 0 && d[2] == 0);
-    check(rfa_cross_entropy(d, far, 3, 1, 1) == 2000 && d[0] == 1 && d[1] == -1);
-    check(fabs(rfa_cross_entropy(d, equal, 4, 2, 1) - log(4.0)) < 1e-14);
-    const rfa_real nan_inside[3] = {0, (rfa_real)NAN, 1};
-    check(isnan(rfa_cross_entropy(d, nan_inside, 3, 0, 1))); // the loop must see a divergence
-    check(rfa_argmax(equal, 4) == 0 && rfa_argmax(far, 3) == 0 && rfa_argmax(far + 1, 2) == 1);
-}
-
 // Results of a row are bits of that row alone, however rows are split into calls.
 static void rows_do_not_see_their_call(void **state)
 {
@@ -436,8 +346,6 @@ int main(void)
         cmocka_unit_test(gelu),
         cmocka_unit_test(embedding),
         cmocka_unit_test(sinusoids),
-        cmocka_unit_test(head_and_cross_entropy),
-        cmocka_unit_test(cross_entropy_at_the_limits),
         cmocka_unit_test(rows_do_not_see_their_call),
     };
     return test_main(tests);

@@ -21,14 +21,16 @@ static outcome
 run(MPI_Comm comm, const rfa_classifier_options *options, ptrdiff_t span, int64_t step)
 {
     world w;
-    world_create_windows(&w, comm, options, RFA_EXCHANGE_AUTO, lengths, EXAMPLES, span);
+    const int examples = EXAMPLES / options->documents;
+    world_create_windows(&w, comm, options, RFA_EXCHANGE_AUTO, lengths, examples, span);
     outcome o = {.size = rfa_classifier_table(w.model)->size};
     o.gradient = test_reals(o.size);
     o.logits = test_reals(EXAMPLES * WORLD_CLASSES);
     world_loss(&w, step, true); // twice: nothing may be left of the first time
     o.loss = world_loss(&w, step, true);
     memcpy(o.gradient, w.gradient, (size_t)o.size * sizeof *o.gradient);
-    memcpy(o.logits, rfa_classifier_logits(w.model), EXAMPLES * WORLD_CLASSES * sizeof *o.logits);
+    memcpy(o.logits, rfa_classifier_logits(w.model),
+           (size_t)examples * WORLD_CLASSES * sizeof *o.logits);
     world_destroy(&w);
     return o;
 }
@@ -81,6 +83,8 @@ static void windows_are_the_whole(void **state)
         if (!can_be_walked(&options, variant, walked % 2 ? RFA_POOLING_LAST : RFA_POOLING_MEAN)) {
             continue;
         }
+        options.documents = 1 + walked / 2 % 2;
+        options.match = RFA_MATCH_NLI;
         walked++;
         outcome whole = run(test_world.comm, &options, 0, STEP);
         static const ptrdiff_t spans[] = {16, 64, 80, 160};
@@ -228,8 +232,10 @@ static void a_carried_state_is_a_constant(void **state)
 static void recomputation_changes_no_bit(void **state)
 {
     (void)state;
+    int documents = 1;
     for (const world_variant *variant = world_variants(); variant->name; variant++) {
         rfa_classifier_options options = world_variant_options(variant);
+        options.documents = documents;
         outcome kept = run(test_world.comm, &options, 0, STEP);
         options.recompute = true;
         outcome again = run(test_world.comm, &options, 0, STEP);
@@ -247,6 +253,7 @@ static void recomputation_changes_no_bit(void **state)
             outcome_destroy(&again);
             outcome_destroy(&kept);
         }
+        documents = 3 - documents;
     }
 }
 

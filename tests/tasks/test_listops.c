@@ -204,6 +204,7 @@ static int value_of(const char *text)
     return value;
 }
 
+// P5: an even number of arguments has the floor of the mean of the two in the middle as its median.
 static void values_follow_the_rules(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void damaged_expressions_are_refused(void **state)
     rfa_free(deep);
 }
 
-// Trees to text and back, and their values by the evaluator.
+// P4: no bracket is lost. Trees to text and back, and their values by the evaluator.
 static void text_round_trip(void **state)
 {
     (void)state;

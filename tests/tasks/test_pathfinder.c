@@ -114,6 +114,7 @@ static bool compare(const reference *r)
            close_to("ones", (double)labels[1] / n, 0.5, n, 0.5, 1 << 30) && good;
 }
 
+// P25: the published generator's pictures, not those of another version of it.
 static void statistics_are_the_originals(void **state)
 {
     (void)state;

@@ -149,6 +149,7 @@ static void large_pictures_are_refused(void **state)
     rfa_image_free(&image);
 }
 
+// P19: both grey formulas.
 static void grey_of_known_colours(void **state)
 {
     (void)state;

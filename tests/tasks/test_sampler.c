@@ -3,8 +3,10 @@
 #include "support/support.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+// P21: every example once an epoch, and epochs end.
 static void each_epoch_is_a_permutation(void **state)
 {
     (void)state;
@@ -36,6 +38,33 @@ static void each_epoch_is_a_permutation(void **state)
         rfa_sampler_destroy(&sampler);
         rfa_sampler_destroy(&sampler); // idempotent
     }
+}
+
+// P21: examples that share a batch are others in the next epoch; of neighbours in the file, which
+// may be alike, hardly any share one.
+static void batches_have_other_members_each_epoch(void **state)
+{
+    (void)state;
+    enum { N = 4096, BATCH = 32 };
+    static int batch_of[2][N];
+    rfa_sampler sampler;
+    check_ok(rfa_sampler_create(&sampler, 1, N));
+    for (int64_t i = 0; i < 2 * N; i++) {
+        batch_of[i / N][rfa_sampler_at(&sampler, i)] = (int)(i % N / BATCH);
+    }
+    int64_t pairs = 0, again = 0, neighbours = 0;
+    for (int a = 0; a < N; a++) {
+        for (int b = a + 1; b < N; b++) {
+            const bool now = batch_of[0][a] == batch_of[0][b];
+            pairs += now;
+            again += now && batch_of[1][a] == batch_of[1][b];
+        }
+        neighbours += a > 0 && batch_of[0][a] == batch_of[0][a - 1];
+    }
+    // By chance 31 of 4095 others share a batch: 481 of the pairs again, 31 of the neighbours.
+    check(pairs == N / BATCH * (BATCH * (BATCH - 1) / 2));
+    check(llabs(again - 481) < 6 * 22 && llabs(neighbours - 31) < 6 * 6);
+    rfa_sampler_destroy(&sampler);
 }
 
 static void random_access_is_sequential_access(void **state)
@@ -137,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_epoch_is_a_permutation),
+        cmocka_unit_test(batches_have_other_members_each_epoch),
         cmocka_unit_test(random_access_is_sequential_access),
         cmocka_unit_test(seeds_have_their_own_orders),
         cmocka_unit_test(orders_are_uniform),
