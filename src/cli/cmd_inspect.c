@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/inspect.h"
 #include "cli/settings.h"
+#include "storage/benchfile.h"
 #include "storage/checkpoint.h"
 #include "storage/dataset.h"
 
@@ -15,8 +16,8 @@
 static const char *const help[] = {
     "usage: rfa inspect FILE [--json]",
     "",
-    "Shows a run (RUN.h5, with the lines of RUN.jsonl since it was written), a checkpoint or a "
-    "data set.",
+    "Shows a run (RUN.h5, with the lines of RUN.jsonl since it was written), a checkpoint, a data "
+    "set or results of rfa bench.",
     "--json: everything in it, the arrays too, as one JSON object; NaN and infinities are null.",
     "",
     "  rfa inspect runs/rfa.h5",
@@ -167,6 +168,38 @@ static rfa_status inspect_data(const char *path, const rfa_attributes *all, bool
     return RFA_OK;
 }
 
+static rfa_status inspect_bench(const char *path, const rfa_attributes *all, bool json)
+{
+    static const char *const skip[] = {"schema", NULL};
+    rfa_bench_view view;
+    RFA_TRY(rfa_benchfile_read(&view, path));
+    rfa_status status = RFA_OK;
+    if (json) {
+        printf("{\"file\":");
+        status = rfa_inspect_quoted(path);
+        printf(",\"kind\":\"bench\",\"attributes\":");
+        status = status == RFA_OK ? rfa_inspect_object(all) : status;
+        printf(",\"results\":[");
+    } else {
+        printf("%s: %" PRId64 " results of rfa bench\n", path, view.rows);
+        status = rfa_inspect_list("measured", all, "", skip);
+        printf("\n%-12s %-28s %-12s %12s\n", "case", "variant", "phase", "median ms");
+    }
+    for (int64_t i = 0; i < view.rows && status == RFA_OK; i++) {
+        if (json) {
+            printf("%s{\"case\":\"%s\",\"variant\":\"%s\",\"phase\":\"%s\","
+                   "\"median_seconds\":%.17g}",
+                   i ? "," : "", view.cases[i], view.variants[i], view.phases[i], view.median[i]);
+        } else {
+            printf("%-12s %-28s %-12s %12.4g\n", view.cases[i], view.variants[i], view.phases[i],
+                   1e3 * view.median[i]);
+        }
+    }
+    printf("%s", json ? "]}\n" : "");
+    rfa_bench_view_free(&view);
+    return status;
+}
+
 // The kind of a file stands in its attributes; a run may be lines alone.
 static rfa_status inspect(const char *path, bool json)
 {
@@ -182,11 +215,13 @@ static rfa_status inspect(const char *path, bool json)
         status = inspect_run(path, json);
     } else if (schema && strncmp(schema, "rfa checkpoint ", 15) == 0) {
         status = inspect_checkpoint(path, &all, json);
+    } else if (schema && strncmp(schema, "rfa bench ", 10) == 0) {
+        status = inspect_bench(path, &all, json);
     } else if (rfa_attributes_text(&all, "task")) {
         status = inspect_data(path, &all, json);
     } else {
-        status =
-            rfa_fail(RFA_ERR_IO, "%s: neither a run, a checkpoint nor a data set of rfa", path);
+        status = rfa_fail(RFA_ERR_IO,
+                          "%s: neither a run, a checkpoint, a data set nor results of rfa", path);
     }
     rfa_attributes_free(&all);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == RFA_OK) {

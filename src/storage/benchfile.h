@@ -31,4 +31,15 @@ RFA_NODISCARD rfa_status rfa_benchfile_write(const char *path,
                                              int count,
                                              int64_t rows);
 
+// What a file says of each case, in its order.
+typedef struct {
+    int64_t rows;
+    char **cases, **variants, **phases; // [rows]
+    double *median;                     // [rows] seconds
+} rfa_bench_view;
+
+// RFA_ERR_IO; nothing is held then. Local.
+RFA_NODISCARD rfa_status rfa_benchfile_read(rfa_bench_view *view, const char *path);
+void rfa_bench_view_free(rfa_bench_view *view); // idempotent
+
 #endif

@@ -4,12 +4,12 @@
 . "$SOURCE/tests/cli/lib.sh"
 fresh
 
-run 1 --help
+run 0 --help
 expect_code 0
 verbs=$(sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' "$out" | grep -vE '^(rfa|mpirun)$')
 [ "$(wc -w <<<"$verbs")" -ge 9 ] || fail "too few verbs"
 expect_out '^examples:$'
-run 1 train --help-config
+run 0 train --help-config
 keys=$(awk '/^[a-z]+:$/ { section = substr($1, 1, length($1) - 1) }
     /^  [a-z_0-9]+: / { print section "." substr($1, 1, length($1) - 1) }' "$out")
 [ "$(wc -w <<<"$keys")" -ge 60 ] || fail "too few keys"
@@ -17,13 +17,13 @@ keys=$(awk '/^[a-z]+:$/ { section = substr($1, 1, length($1) - 1) }
 options=$(cat "$SOURCE"/src/cli/*.c | { grep -oE '\{"[a-z][a-z-]+", (no|required)_argument' || true; } |
     cut -d '"' -f 2 | sort -u)
 [ "$(wc -w <<<"$options")" -ge 15 ] || fail "too few options"
-run 1 data --help
+run 0 data --help
 tasks=$(sed -nE 's/^  ([a-z]+) .*/\1/p' "$out" | grep -v '^rfa$')
 
 run 2 help --man
 expect_code 0
 cp "$out" rfa.1
-run 1 help --bash
+run 0 help --bash
 expect_code 0
 cp "$out" rfa.bash
 groff -ww -man -Tutf8 rfa.1 >page 2>warnings || fail "groff: $(cat warnings)"
@@ -32,11 +32,11 @@ sed -i 's/.\x08//g; s/\x1b\[[0-9;]*m//g' page
 for verb in $verbs; do
     grep -qE "^ *rfa $verb$" page || fail "verb $verb is not in the page"
     # What the verb says itself stands there whole.
-    run 1 "$verb" --help
+    run 0 "$verb" --help
     while read -r line; do
         grep -qF -- "$line" page || fail "of $verb --help is not in the page: $line"
     done <"$out"
-    run 1 help "$verb"
+    run 0 help "$verb"
     expect_code 0
     [ -s "$out" ] || fail "rfa help $verb says nothing"
 done
@@ -49,7 +49,7 @@ for key in $keys; do
 done
 for line in "help nonsense" "help --man --bash" "help train listops" "help --nonsense"; do
     # shellcheck disable=SC2086
-    run 1 $line
+    run 0 $line
     expect_code 2
 done
 
@@ -91,6 +91,6 @@ cmp rfa.bash tree/usr/share/bash-completion/completions/rfa
 
 # No colours at all, so NO_COLOR has nothing to switch off.
 for verb in $verbs; do
-    run 1 "$verb" --help
+    run 0 "$verb" --help
     ! grep -q $'\x1b' "$out" || fail "$verb --help has control sequences"
 done

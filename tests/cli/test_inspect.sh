@@ -167,3 +167,25 @@ code=0
 "$RFA" inspect runs/a.h5 --json >/dev/full 2>"$err" || code=$?
 expect_code 3
 expect_line 'standard output'
+
+# Results of rfa bench: each case once, with the file's own medians.
+run 0 bench gemm --set bench.sizes=16,32 --set bench.repeats=1 --set bench.ceiling=64 --out bench.h5
+expect_code 0
+run 0 inspect bench.h5
+expect_code 0
+expect_out '^bench.h5: 2 results of rfa bench$'
+[ "$(grep -c '^gemm ' "$out")" = 2 ] || fail "not two lines of gemm"
+run 0 inspect bench.h5 --json
+expect_code 0
+python - "$out" <<'PY'
+import h5py, json, sys
+said = json.load(open(sys.argv[1]))
+with h5py.File("bench.h5") as file:
+    assert [r["median_seconds"] for r in said["results"]] == list(file["results/median_seconds"])
+    assert said["kind"] == "bench" and said["attributes"]["ranks"] == file.attrs["ranks"]
+with h5py.File("bench.h5", "r+") as file:
+    del file["results/phase"]
+PY
+run 0 inspect bench.h5
+[ "$code" -ne 0 ] || fail "a damaged file is shown"
+expect_line "bench.h5"
