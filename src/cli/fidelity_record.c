@@ -77,6 +77,8 @@ static rfa_status describe(rfa_attributes *list,
     RFA_TRY(rfa_attributes_set(list, &ceiling));
     RFA_TRY(set_text(list, "fidelity.kinds", config->fidelity.kinds));
     RFA_TRY(set_text(list, "fidelity.features", config->fidelity.features));
+    RFA_TRY(set_int(list, "fidelity.full", config->fidelity.full));
+    RFA_TRY(set_int(list, "fidelity.ceiling", config->fidelity.ceiling));
     if (f->captured) {
         RFA_TRY(set_text(list, "fidelity.file", config->fidelity.file));
         return describe_source(list, config->fidelity.file);

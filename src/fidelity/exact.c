@@ -282,18 +282,27 @@ double rfa_estimate_negative(rfa_estimate *e, double *work)
     return count / (double)n;
 }
 
-// Sums of squares of this process's part of each row, and the largest difference.
+// Sums of squares of this process's part of each row, at the row's place, and the largest
+// difference.
 static double row_squares(double *a_squares, double *gaps, const rfa_matrix *a, const rfa_matrix *b)
 {
     double most = 0;
+    // First by local rows, which are not behind their places; from the last one on they move there.
     for (ptrdiff_t j = 0; j < a->local_columns; j++) {
+        const double *x = a->data + j * a->ld, *y = b ? b->data + j * b->ld : x;
         for (ptrdiff_t i = 0; i < a->local_rows; i++) {
-            const double x = a->data[i + j * a->ld];
-            const double gap = b ? x - b->data[i + j * b->ld] : 0;
-            const ptrdiff_t row = rfa_matrix_row(a, i);
-            a_squares[row] += x * x;
-            gaps[row] += gap * gap;
+            const double gap = x[i] - y[i];
+            a_squares[i] += x[i] * x[i];
+            gaps[i] += gap * gap;
             most = !(fabs(gap) <= most) ? fabs(gap) : most;
+        }
+    }
+    for (ptrdiff_t i = a->local_rows - 1; i >= 0; i--) {
+        const ptrdiff_t row = rfa_matrix_row(a, i);
+        if (row != i) {
+            a_squares[row] = a_squares[i];
+            gaps[row] = gaps[i];
+            a_squares[i] = gaps[i] = 0;
         }
     }
     return most;

@@ -134,6 +134,15 @@ while IFS='|' read -r set piece debian spack _; do
     fi
 done <"$jobs/setup.sh"
 
+# Exact attention beside its estimates, on both ranks.
+call local.sh fidelity --set fidelity.length=32 --set fidelity.width=8 --set fidelity.trials=1 \
+    --set fidelity.features=8 --set fidelity.ceiling=64 --out fidelity.h5
+expect_code 0
+expect_err '^2 ranks'
+[ -s fidelity.h5 ] || fail "no results"
+call local.sh fidelity --set fidelity.lenght=32
+expect_code 2
+
 # Nothing that could start ranks; ranks with fewer CPUs than threads.
 code=0
 (job_local=yes && . "$jobs/lib.sh" && PATH=/nonexistent && job_find_launcher) 2>"$err" || code=$?
