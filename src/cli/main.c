@@ -19,6 +19,8 @@ static const struct {
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
     {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
     {"fidelity", rfa_cmd_fidelity, "hold estimates of attention against the exact answer"},
+    {"capture", rfa_cmd_capture, "write what the heads of a trained run see"},
+    {"probe", rfa_cmd_probe, "read labels out of each layer of a trained run"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -67,7 +69,8 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
     }
     return rfa_fail(
         RFA_ERR_USAGE,
-        "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, fidelity, doctor",
+        "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, fidelity, capture, probe, "
+        "doctor",
         argv[1]);
 }
 
