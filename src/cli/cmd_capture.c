@@ -47,8 +47,9 @@ static rfa_status number(int64_t *out, const char *option, const char *text, int
     return RFA_OK;
 }
 
-static rfa_status capture_run(rfa_trained *trained, rfa_capture *capture, const rfa_comm *world)
+static rfa_status capture_run(rfa_trained *trained, const rfa_capture *asked, const rfa_comm *world)
 {
+    rfa_capture capture = *asked;
     rfa_attributes attributes = {0};
     char *config = NULL;
     int64_t heads = 0, tokens = 0;
@@ -58,13 +59,13 @@ static rfa_status capture_run(rfa_trained *trained, rfa_capture *capture, const 
         status = rfa_agree(world, rfa_config_text(&config, &trained->session.config));
     }
     if (status == RFA_OK) {
-        capture->attributes = &attributes;
-        capture->config_text = config;
-        status = rfa_capture_run(&heads, &tokens, &trained->session, world, capture);
+        capture.attributes = &attributes;
+        capture.config_text = config;
+        status = rfa_capture_run(&heads, &tokens, &trained->session, world, &capture);
     }
     if (status == RFA_OK) {
         rfa_print("%s: %" PRId64 " heads of %" PRId64 " tokens, %s after step %" PRId64,
-                  capture->path, heads, tokens, trained->run, trained->session.step);
+                  capture.path, heads, tokens, trained->run, trained->session.step);
     }
     rfa_free(config);
     rfa_attributes_free(&attributes);

@@ -72,7 +72,8 @@ static void print_row(const probe *p, ptrdiff_t set)
                         set % RFA_PROBE_POOLINGS == 0 ? "mean"
                         : one->last                   ? "last"
                                                       : "first");
-    for (int m = 0; m <= p->untrained; m++) {
+    const int models = p->untrained ? MODELS : 1;
+    for (int m = 0; m < models; m++) {
         const rfa_probe_result *r = &p->result[m];
         const double *a = r->accuracy + (set * r->ridges + r->chosen[set]) * RFA_PROBE_SPLITS;
         used += snprintf(line + used, sizeof line - (size_t)used, "  %7.0e  %.4f  %.4f",
@@ -131,7 +132,7 @@ static rfa_status write_file(const probe *p, const rfa_attributes *attributes)
 {
     enum { MODEL, LAYER, POOLING, RIDGE, SPLIT, SCALES };
     const rfa_probe_result *one = &p->result[0];
-    const int models = 1 + p->untrained;
+    const int models = p->untrained ? MODELS : 1;
     const char *const poolings[] = {"mean", one->last ? "last" : "first"};
     static const char *const splits[] = {"val", "test"};
     numbers n = {0};

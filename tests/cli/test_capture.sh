@@ -10,7 +10,7 @@ data: {file: d.h5, max_length: 80}
 model: {layers: 2, width: 32, heads: 2, feed_forward: 32, head: 16, pooling: first}
 attention: {kind: softmax}
 parallel: {segments: 4}
-train: {steps: 60, batch: 30, warmup: 5, lr: 0.003}
+train: {steps: 60, batch: 30, warmup: 5, rate: 0.003}
 YAML
 run 2 train quick.yaml --out a.h5
 expect_code 0
@@ -24,7 +24,6 @@ run 4 capture a.h5 --split val --examples 3 --tokens 40 --layer 1 --set parallel
 expect_code 0
 run 1 capture a.h5 --split val --example 5 --out five.h5
 expect_code 0
-# With recomputation layers share their memory while they train, and not here.
 python - <<'PYTHON'
 import h5py, numpy as np
 one = h5py.File("c1.h5")
@@ -76,15 +75,39 @@ for h in range(12):
     close(out, s / s.sum(1, keepdims=True) @ v, 40)
 PYTHON
 
-run 1 probe a.h5 --untrained --out p1.h5
+# Which half of the alphabet has the majority: a linear rule of the counts of 64 letters, of which an
+# embedding of 16 numbers that was not trained shows a part.
+mkdir raw
+python - <<'PY'
+import random
+draw = random.Random(3)
+for split, n in (("train", 600), ("val", 200), ("test", 200)):
+    with open(f"raw/{split}.tsv", "w") as f:
+        for i in range(n):
+            label = i % 2
+            text = "".join(chr(48 + 2 * draw.randrange(32) + (draw.random() < (0.67 if label else 0.33))) for _ in range(24))
+            f.write(f"{label}\t{text}\n")
+PY
+run 1 data text --from raw --out t.h5
+expect_code 0
+cat >letters.yaml <<'YAML'
+data: {file: t.h5, max_length: 32}
+model: {layers: 2, width: 16, heads: 1, feed_forward: 16, head: 8, pooling: mean}
+attention: {kind: softmax}
+parallel: {segments: 4}
+train: {steps: 200, batch: 30, warmup: 5, rate: 0.01}
+YAML
+run 1 train letters.yaml --out b.h5
+expect_code 0
+run 1 probe b.h5 --untrained --out p1.h5
 expect_code 0
 cp "$out" table
 for ranks in 2 4; do
-    run $ranks probe a.h5 --untrained --set train.batch=25 --out p$ranks.h5
+    run $ranks probe b.h5 --untrained --set train.batch=25 --out p$ranks.h5
     expect_code 0
     cmp -s "$out" table || fail "another table on $ranks ranks"
 done
-run 1 probe a.h5 --examples 40 --ridge 0.1,1 --out few.h5
+run 1 probe b.h5 --examples 40 --ridge 0.1,1 --out few.h5
 expect_code 0
 python - <<'PYTHON'
 import h5py, numpy as np
@@ -95,10 +118,10 @@ a, best = one["accuracy"][...], one["best"][...]
 assert a.shape == (2, 3, 2, 8, 2) and [d[0].name for d in one["accuracy"].dims] == [
     "/model", "/layer", "/pooling", "/ridge", "/split"]
 assert (best[..., 0] == a[..., 0].max(3)).all()
-assert best[0, 2, :, 0].max() > best[1, 2, :, 0].max(), "training must beat its floor"
+assert best[0, 2, 0, 1] > best[1, 2, 0, 1] + 0.03 and best[0, 2, 0, 1] > 0.9, best[:, 2, 0]
 assert few["accuracy"].shape == (1, 3, 2, 2, 2) and few.attrs["examples"] == 40
-data = h5py.File("d.h5")
-labels = np.bincount(data["train/labels"][...], minlength=10)
+data = h5py.File("t.h5")
+labels = np.bincount(data["train/labels"][...], minlength=2)
 for i, split in enumerate(("val", "test")):
     assert one["majority"][i] == np.mean(data[split + "/labels"][...] == labels.argmax())
 PYTHON
