@@ -17,9 +17,8 @@ static const char *const help[] = {
     "Writes queries, keys and values that the attention of a trained run sees, of all heads of a",
     "layer, by all ranks in parallel: /q, /k, /v [heads][N][d], with /example, /layer, /head of",
     "each, and /out, what the run's own attention made of them. Queries and keys are as projected,",
-    "before the kind scales, norms or maps them; softmax takes exp(q . k / sqrt(d)). Every value "
-    "is",
-    "the same to the bit for any number of ranks.",
+    "before the kind scales, norms or maps them; softmax takes exp(q . k / sqrt(d)). Every",
+    "value is the same to the bit for any number of ranks.",
     "",
     "  --layer l      from 0 on; without it, all layers",
     "  --examples n   the first n examples of the split that are long enough (1)",

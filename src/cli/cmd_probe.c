@@ -17,9 +17,8 @@ static const char *const help[] = {
     "",
     "Reads the labels off each layer's output by ridge regression with one-hot targets: features",
     "are the mean over tokens, and the first token (the last, where the run reads that), columns",
-    "standardised, with an intercept. Solved by PDPOSV on all ranks; of several ridges the one "
-    "with",
-    "the best validation is taken. Layer 0 is the embedding, l the output of block l.",
+    "standardised, with an intercept. Solved by PDPOSV on all ranks; of several ridges the one",
+    "with the best validation is taken. Layer 0 is the embedding, l the output of block l.",
     "",
     "  --untrained    also from the same model as it was initialised: the floor that training must",
     "                 beat",

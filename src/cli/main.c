@@ -67,11 +67,11 @@ static rfa_status run(const rfa_comm *world, bool launched, int argc, char **arg
             return verbs[v].run(world, argc - 1, argv + 1);
         }
     }
-    return rfa_fail(
-        RFA_ERR_USAGE,
-        "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, fidelity, capture, probe, "
-        "doctor",
-        argv[1]);
+    return rfa_fail(RFA_ERR_USAGE,
+                    "no verb '%s': data, train, eval, inspect, diff, reproduce, bench, fidelity, "
+                    "capture, probe, "
+                    "doctor",
+                    argv[1]);
 }
 
 int main(int argc, char **argv)
