@@ -20,11 +20,11 @@ function place(rooms, at,   i, n, names) {
 BEGIN {
     place("base", 0); place("config rng tensor linalg", 1)
     place("features attention exchange storage", 2); place("layers tasks", 3)
-    place("models", 4); place("optim", 5); place("train", 6); place("bench fidelity", 7); place("cli", 8)
+    place("models", 4); place("optim", 5); place("train", 6); place("bench fidelity probe", 7); place("cli", 8)
     # Neighbours on the same level that may be included.
     beside["linalg tensor"] = beside["linalg rng"] = beside["rng tensor"] = 1
     beside["attention features"] = beside["storage exchange"] = 1
-    mpi_rooms = "base exchange linalg storage train cli bench fidelity"
+    mpi_rooms = "base exchange linalg storage train cli bench fidelity probe"
 }
 FNR == 1 { split(FILENAME, part, "/"); room = part[2]; in_comment = 0 }
 FNR == 1 && !(room in level) { violation("no such room: src/" room) }
@@ -60,8 +60,8 @@ include ~ /\// && include !~ /^sys\// {
     to = part[1]
     if (!(to in level))
         violation("include of no room: " include)
-    else if (to == "config" && !allowed("config train bench fidelity cli"))
-        violation("only train, bench, fidelity and cli see the configuration")
+    else if (to == "config" && !allowed("config train bench fidelity probe cli"))
+        violation("only train, bench, fidelity, probe and cli see the configuration")
     else if (to != room && level[to] >= level[room] && !((room " " to) in beside))
         violation(room " must not include " to)
 }

@@ -24,6 +24,8 @@ RFA_NODISCARD rfa_status rfa_cmd_diff(const rfa_comm *world, int argc, char **ar
 RFA_NODISCARD rfa_status rfa_cmd_reproduce(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_bench(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_fidelity(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_capture(const rfa_comm *world, int argc, char **argv);
+RFA_NODISCARD rfa_status rfa_cmd_probe(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_doctor(const rfa_comm *world, int argc, char **argv);
 RFA_NODISCARD rfa_status rfa_cmd_help(const rfa_comm *world, int argc, char **argv);
 

@@ -16,6 +16,8 @@ const rfa_verb rfa_verbs[] = {
     {"reproduce", rfa_cmd_reproduce, "run a record again and compare each step"},
     {"bench", rfa_cmd_bench, "measure parts beside the machine's ceilings"},
     {"fidelity", rfa_cmd_fidelity, "hold estimates of attention against the exact answer"},
+    {"capture", rfa_cmd_capture, "write what the heads of a trained run see"},
+    {"probe", rfa_cmd_probe, "read labels out of each layer of a trained run"},
     {"doctor", rfa_cmd_doctor, "check ranks, cores, libraries and files"},
     {"help", rfa_cmd_help, "help of a verb; the manual; completion for bash"},
     {NULL, NULL, NULL},

@@ -1,0 +1,136 @@
+#include "cli/trained.h"
+
+#include "storage/version.h"
+#include "tensor/gemm.h"
+#include "train/provenance.h"
+
+#include "commit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static rfa_status run_config(rfa_config *config, const rfa_trained *trained)
+{
+    rfa_checkpoint_header header;
+    const size_t length = strlen(trained->run);
+    if (length < 3 || strcmp(trained->run + length - 3, ".h5") != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "%s: name the run, RUN.h5", trained->run);
+    }
+    RFA_TRY(rfa_checkpoint_read_header(trained->path, &header));
+    rfa_config_defaults(config);
+    const rfa_status status = rfa_config_parse(config, header.config_text, trained->path);
+    rfa_checkpoint_header_free(&header);
+    RFA_TRY(status);
+    config->parallel.sequence = 0;
+    if (trained->data && snprintf(config->data.file, sizeof config->data.file, "%s",
+                                  trained->data) >= (int)sizeof config->data.file) {
+        return rfa_fail(RFA_ERR_USAGE, "--data: the path is too long");
+    }
+    return RFA_OK;
+}
+
+static rfa_status check_same_model(const rfa_config *config, const rfa_config *trained)
+{
+    rfa_config same = *trained;
+    char text[256];
+    same.train.batch = config->train.batch;
+    if (rfa_config_differences(text, sizeof text, config, &same) > 0) {
+        return rfa_fail(RFA_ERR_USAGE, "--set can't change the trained model: %s", text);
+    }
+    return RFA_OK;
+}
+
+static rfa_status check_names(rfa_trained *trained)
+{
+    const char *split = trained->split;
+    if (strcmp(split, "train") != 0 && strcmp(split, "val") != 0 && strcmp(split, "test") != 0) {
+        return rfa_fail(RFA_ERR_USAGE, "--split %s: must be train, val or test", split);
+    }
+    if (trained->best) {
+        return rfa_state_best_path(trained->path, trained->run);
+    }
+    return snprintf(trained->path, sizeof trained->path, "%s", trained->run) <
+                   (int)sizeof trained->path
+               ? RFA_OK
+               : rfa_fail(RFA_ERR_USAGE, "%s: the path is too long", trained->run);
+}
+
+rfa_status rfa_trained_open(rfa_trained *trained, const rfa_comm *world)
+{
+    rfa_config config = {0};
+    RFA_TRY(check_names(trained)); // the same on all ranks
+    RFA_TRY(rfa_agree(world, world->rank == 0 ? run_config(&config, trained) : RFA_OK));
+    const rfa_config former = config;
+    RFA_TRY(rfa_settings_load(&config, &trained->settings, world));
+    RFA_TRY(rfa_agree(world, world->rank == 0 ? check_same_model(&config, &former) : RFA_OK));
+    config.train.window = 0;
+    config.train.recompute = false;
+    return rfa_session_create(&trained->session, &config, world, trained->split);
+}
+
+rfa_status rfa_trained_load(rfa_trained *trained)
+{
+    rfa_checkpoint_header header;
+    return rfa_state_load(trained->path, &trained->session, NULL, &header);
+}
+
+void rfa_trained_close(rfa_trained *trained)
+{
+    rfa_session_destroy(&trained->session);
+}
+
+static rfa_status set_text(rfa_attributes *list, const char *name, const char *text)
+{
+    return text ? rfa_attributes_set(list, &(rfa_run_attribute){.name = name, .text = text})
+                : RFA_OK;
+}
+
+static rfa_status set_int(rfa_attributes *list, const char *name, int64_t value)
+{
+    const rfa_run_attribute number = {
+        .name = name, .number = (double)value, .integer = value, .whole = true};
+    return rfa_attributes_set(list, &number);
+}
+
+static rfa_status describe(rfa_attributes *list, const rfa_trained *trained, const char *hosts)
+{
+    const rfa_session *session = &trained->session;
+    const rfa_run_attribute modified = {.name = "modified", .integer = RFA_DIRTY, .flag = true};
+    const rfa_run_attribute best = {.name = "best", .integer = trained->best, .flag = true};
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64], digest[17];
+    int length = 0;
+    MPI_Get_library_version(mpi, &length);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    rfa_hdf5_version(hdf5);
+    snprintf(digest, sizeof digest, "%016" PRIx64, rfa_session_digest(session));
+    RFA_TRY(set_text(list, "program", "rfa " RFA_VERSION));
+    RFA_TRY(set_text(list, "commit", RFA_COMMIT));
+    RFA_TRY(rfa_attributes_set(list, &modified));
+    RFA_TRY(set_text(list, "compiler", RFA_COMPILER));
+    RFA_TRY(set_text(list, "cpu_level", RFA_CPU_LEVEL));
+    RFA_TRY(set_text(list, "mpi", mpi));
+    RFA_TRY(set_text(list, "hdf5", hdf5));
+    RFA_TRY(set_text(list, "blas", rfa_gemm_library()));
+    RFA_TRY(set_text(list, "blas_forced", getenv("OPENBLAS_CORETYPE")));
+    RFA_TRY(set_text(list, "hosts", hosts));
+    RFA_TRY(set_text(list, "slurm_job_id", getenv("SLURM_JOB_ID")));
+    RFA_TRY(set_int(list, "ranks", session->grid.all.size));
+    RFA_TRY(set_text(list, "run", trained->run));
+    RFA_TRY(rfa_attributes_set(list, &best));
+    RFA_TRY(set_int(list, "step", session->step));
+    RFA_TRY(set_text(list, "digest", digest));
+    RFA_TRY(set_text(list, "task", rfa_dataset_task(session->data)));
+    RFA_TRY(set_text(list, "split", trained->split));
+    RFA_TRY(set_text(list, "data", rfa_dataset_path(session->data)));
+    return set_text(list, "data_digest", rfa_dataset_digest(session->data));
+}
+
+rfa_status rfa_trained_describe(rfa_attributes *list, const rfa_trained *trained)
+{
+    const rfa_comm *all = &trained->session.grid.all;
+    char hosts[4096] = "";
+    rfa_provenance_hosts(hosts, sizeof hosts, all);
+    return rfa_agree(all, all->rank == 0 ? describe(list, trained, hosts) : RFA_OK);
+}
