@@ -12,15 +12,14 @@ static const char *const help[] = {
     "usage: rfa train CONFIG [--set key=value]... [--out RUN.h5] [--resume | --overwrite |",
     "                        --dry-run] [--profile]",
     "",
-    "Trains the model of a YAML file on all ranks, evaluates it on the validation split as it goes "
-    "and on",
-    "the test split at the end, and records everything in RUN.h5 (default: runs/<name of "
-    "CONFIG>.h5).",
+    "Trains the model of a YAML file on all ranks, evaluates it on the validation split as it",
+    "goes and on the test split at the end, and records everything in RUN.h5 (default:",
+    "runs/<name of CONFIG>.h5).",
     "",
     "  --set key=value  changes one key; may be repeated",
     "  --out RUN.h5     the run file; RUN.jsonl and RUN.ckpt stand beside it; folders are made",
-    "  --resume         continues from the last checkpoint, with the same digests as without a "
-    "stop",
+    "  --resume         continues from the last checkpoint, with the digests of a run without a",
+    "                   stop",
     "  --overwrite      replaces an existing run",
     "  --dry-run        prints the schedule and the memory that each rank will need, and refuses",
     "                   what can't fit; trains nothing, writes nothing",

@@ -83,6 +83,7 @@ static rfa_status add_parameters(rfa_classifier *model)
     RFA_TRY(add_norm(table, &model->at.norm_scale, &model->at.norm_shift, o->width, "norm"));
     static const char *const names[] = {"head.hidden", "head.hidden2"};
     const rfa_head_weights head = rfa_classifier_head(model);
+    RFA_ASSERT(head.layers <= RFA_HEAD_LAYERS);
     for (int l = 0; l < head.layers; l++) {
         RFA_TRY(add_linear(table, &model->at.head_w[l], &model->at.head_b[l], head.size[l + 1],
                            head.size[l], l + 1 < head.layers ? names[l] : "head.out"));
