@@ -216,7 +216,8 @@ def _words(values: Any) -> list[str]:
 
 
 def fidelity(material: Material) -> Figure | None:
-    """Relative error of estimates against features: a panel an ensemble and norm."""
+    """Relative error of estimates against features: a panel an ensemble and norm, or a head; of
+    matrices beside the least error that any matrix of that rank has, where it is known."""
     panels = []
     for name, file, part in _ensembles(material):
         kinds, statistics = _words(file["kind"][...]), _words(file["statistic"][...])
@@ -226,17 +227,20 @@ def fidelity(material: Material) -> Figure | None:
             low, middle, high = (part[w][:, :, n, chosen] for w in ("low", "median", "high"))
             title = f"{name}, norm {float(norm):.3g}"
             what = statistics[chosen].replace("_", " ")
-            panels.append((title, kinds, file["features"][...], low, middle, high, what))
+            best = part["best"][:, n] if "best" in part and "frobenius" in what else None
+            panels.append((title, kinds, file["features"][...], low, middle, high, what, best))
     if not panels:
         return None
     panels = panels[:4]
     drawn, axes = _panels(len(panels))
-    for axis, (title, kinds, features, low, middle, high, what) in zip(axes, panels):
+    for axis, (title, kinds, features, low, middle, high, what, best) in zip(axes, panels):
         for i, look in enumerate(_looks(kinds).values()):
             at = np.asarray(features) * 2 ** (0.03 * (i - len(kinds) / 2))  # side by side
             axis.plot(at, middle[i], **look)
             least = np.where(low[i] > 0, low[i], middle[i] / 10)
             axis.vlines(at, least, high[i], color=look["color"], lw=0.8, alpha=0.7)
+        if best is not None:
+            axis.plot(features, best, color="#000000", ls=":", lw=1.5, label="best of this rank")
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set(xlabel="features", ylabel=f"error ({what}) [1]")
@@ -246,20 +250,24 @@ def fidelity(material: Material) -> Figure | None:
 
 
 def spectrum(material: Material) -> Figure | None:
-    """Singular values of attention, and of its estimates with the most features."""
+    """Singular values of attention, and of its estimates with the most features; of attention alone,
+    a line a head or norm, where those of estimates were not asked for."""
     panels = []
     for name, file, part in _ensembles(material):
         if "values" in part:
             kinds, exact = _words(file["kind"][...]), part["exact_values"][...]
             values = part["values"][:, -1]
-            panels.append((name, kinds, exact[-1], values[:, -1], int(file["features"][-1])))
+            panels.append((name, kinds, exact[-1:], values[:, -1], int(file["features"][-1])))
+        elif "exact_values" in part:
+            panels.append((name, [], part["exact_values"][...], [], 0))
     if not panels:
         return None
     panels = panels[:4]
     drawn, axes = _panels(len(panels))
     for axis, (name, kinds, exact, values, most) in zip(axes, panels):
-        place = np.arange(1, len(exact) + 1)
-        axis.plot(place, exact, color="#000000", lw=2, label="exact")
+        place = np.arange(1, exact.shape[-1] + 1)
+        for line in exact:
+            axis.plot(place, line, color="#000000", lw=2 if kinds else 0.8, label="exact")
         for i, look in enumerate(_looks(kinds).values()):
             look = {**look, "marker": "", "lw": 1.2}
             axis.plot(place, np.where(values[i] > 0, values[i], np.nan), **look)
@@ -267,7 +275,8 @@ def spectrum(material: Material) -> Figure | None:
         floor = float(np.nanmax(exact)) * 1e-6
         axis.set_ylim(bottom=max(floor, float(np.nanmin(exact[exact > 0])) / 10))
         axis.set(xlabel="index of the singular value", ylabel="singular value [1]")
-        axis.set_title(f"{name}, {most} features", fontsize=9, loc="left")
+        title = f"{name}, {most} features" if kinds else f"{name}, {len(exact)} heads or norms"
+        axis.set_title(title, fontsize=9, loc="left")
     _legend(drawn, axes)
     return drawn
 
