@@ -87,7 +87,7 @@ rfa_status rfa_cmd_capture(const rfa_comm *world, int argc, char **argv)
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    rfa_trained trained = {.split = "test"};
+    rfa_trained trained = {.split = "test", .whole = true};
     rfa_capture capture = {.examples = 1, .example = -1};
     int64_t layer = -1;
     for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {

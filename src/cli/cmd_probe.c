@@ -248,7 +248,7 @@ rfa_status rfa_cmd_probe(const rfa_comm *world, int argc, char **argv)
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    probe p = {.trained = {.split = "train"}};
+    probe p = {.trained = {.split = "train", .whole = true}};
     RFA_TRY(parse_ridges(&p, "1e-6,1e-5,1e-4,1e-3,1e-2,1e-1,1,10"));
     for (int option; (option = rfa_next_option(argc, argv, options)) != -1;) {
         switch (option) {

@@ -6,10 +6,12 @@
 
 #include "commit.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static rfa_status run_config(rfa_config *config, const rfa_trained *trained)
 {
@@ -18,9 +20,13 @@ static rfa_status run_config(rfa_config *config, const rfa_trained *trained)
     if (length < 3 || strcmp(trained->run + length - 3, ".h5") != 0) {
         return rfa_fail(RFA_ERR_USAGE, "%s: name the run, RUN.h5", trained->run);
     }
-    RFA_TRY(rfa_checkpoint_read_header(trained->path, &header));
+    const rfa_status found = rfa_checkpoint_read_header(trained->path, &header);
+    if (found == RFA_ERR_IO && access(trained->run, F_OK) != 0) {
+        return rfa_fail(found, "%s: %s", trained->run, strerror(errno));
+    }
+    RFA_TRY(found);
     rfa_config_defaults(config);
-    const rfa_status status = rfa_config_parse(config, header.config_text, trained->path);
+    const rfa_status status = rfa_config_parse(config, header.config_text, "checkpoint");
     rfa_checkpoint_header_free(&header);
     RFA_TRY(status);
     config->parallel.sequence = 0;
@@ -65,8 +71,10 @@ rfa_status rfa_trained_open(rfa_trained *trained, const rfa_comm *world)
     const rfa_config former = config;
     RFA_TRY(rfa_settings_load(&config, &trained->settings, world));
     RFA_TRY(rfa_agree(world, world->rank == 0 ? check_same_model(&config, &former) : RFA_OK));
-    config.train.window = 0;
-    config.train.recompute = false;
+    if (trained->whole) {
+        config.train.window = 0;
+        config.train.recompute = false;
+    }
     return rfa_session_create(&trained->session, &config, world, trained->split);
 }
 

@@ -11,13 +11,14 @@ typedef struct {
     const char *run, *data, *split; // data NULL: the run's own
     bool best;                      // the parameters of the best validation, not the last
     rfa_settings settings;          // how to compute; may not change what
+    bool whole;                     // no windows, and layers keep what they compute
     // filled by open
     char path[RFA_STATE_PATH];
     rfa_session session;
 } rfa_trained;
 
-// The session of a run, with its initial parameters: examples come whole, layers keep what they
-// compute. Checks that there is a checkpoint. Agreed. Collective.
+// The session of a run, with its initial parameters. Checks that there is a checkpoint. Agreed.
+// Collective.
 RFA_NODISCARD rfa_status rfa_trained_open(rfa_trained *trained, const rfa_comm *world);
 
 // Reads the trained parameters. Agreed. Collective.
