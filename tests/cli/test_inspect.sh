@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # rfa inspect: runs (finished, killed, without their file), checkpoints, data sets, wrong files; as
 # text and as JSON, which must say the same as the files do.
+export LC_ALL=C.UTF-8 # of the characters that curves are drawn with
 . "$SOURCE/tests/cli/lib.sh"
 fresh
 
