@@ -3,7 +3,6 @@
 #include "cli/trained.h"
 #include "storage/benchfile.h"
 #include "storage/predictions.h"
-#include "tasks/listops.h"
 #include "train/listops_report.h"
 #include "train/report.h"
 
@@ -74,9 +73,9 @@ static rfa_status measure(rfa_trained *trained,
              rfa_dataset_digest(session->data));
     rfa_print("%s loss %.17g", split, score.loss);
     rfa_report_score(split, &score, predictions->classes, true);
-    const bool listops = strcmp(rfa_dataset_task(session->data), "listops") == 0 &&
-                         rfa_dataset_vocabulary(session->data) == RFA_LISTOPS_VOCABULARY;
-    return listops ? rfa_listops_report(session, session->data, predictions) : RFA_OK;
+    return rfa_listops_is(session->data)
+               ? rfa_listops_report(session, session->data, split, score.examples, predictions)
+               : RFA_OK;
 }
 
 static rfa_status evaluate(rfa_trained *trained, const char *predictions_path)
