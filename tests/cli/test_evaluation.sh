@@ -114,6 +114,8 @@ assert (p["logits"][:].argmax(1) == p["prediction"][:]).all()
 assert hits.sum() == run["test/correct"][0]
 for name in ("index", "label", "prediction", "logits"):
     assert p[name][:].tobytes() == p3[name][:].tobytes() and p[name].attrs["units"], name
+for name in "accuracy_low", "accuracy_high", "macro_f1", "majority", "accuracy", "loss":
+    assert p.attrs[name] == run["test"][name][0], name
 assert p.attrs["task"] == "listops" and p.attrs["split"] == "test" and p.attrs["step"] == 20
 for r in range(11, 15):
     if (R == r).any():
