@@ -1,9 +1,9 @@
 #include "base/log.h"
+#include "base/metrics.h"
 #include "cli/commands.h"
 #include "cli/trained.h"
 #include "storage/benchfile.h"
 #include "storage/predictions.h"
-#include "tasks/listops.h"
 #include "train/listops_report.h"
 #include "train/report.h"
 
@@ -28,9 +28,33 @@ static const char *const help[] = {
     NULL,
 };
 
+static rfa_status add_results(rfa_attributes *list, const rfa_score *score, int classes)
+{
+    const double n = (double)score->examples;
+    const rfa_interval interval = rfa_wilson(score->correct, score->examples);
+    const struct {
+        const char *name;
+        double number;
+    } results[] = {
+        {"loss", score->loss},
+        {"accuracy", (double)score->correct / n},
+        {"accuracy_low", interval.low},
+        {"accuracy_high", interval.high},
+        {"macro_f1", rfa_macro_f1(score->confusion, classes)},
+        {"majority", (double)rfa_majority(score->confusion, classes) / n},
+    };
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        RFA_TRY(rfa_attributes_set(
+            list, &(rfa_run_attribute){.name = results[i].name, .number = results[i].number}));
+    }
+    return RFA_OK;
+}
+
 // Rank 0 writes the file of predictions. Collective.
-static rfa_status
-write_predictions(const char *path, const rfa_trained *trained, const rfa_predictions *predictions)
+static rfa_status write_predictions(const char *path,
+                                    const rfa_trained *trained,
+                                    const rfa_predictions *predictions,
+                                    const rfa_score *score)
 {
     const rfa_session *session = &trained->session;
     const bool first = session->grid.all.rank == 0;
@@ -42,6 +66,9 @@ write_predictions(const char *path, const rfa_trained *trained, const rfa_predic
         status = rfa_alloc(&labels, (ptrdiff_t)predictions->examples, sizeof *labels, "labels");
         for (int64_t i = 0; i < predictions->examples && status == RFA_OK; i++) {
             labels[i] = rfa_dataset_label(session->data, i);
+        }
+        if (status == RFA_OK) {
+            status = add_results(&list, score, predictions->classes);
         }
         status = status == RFA_OK ? rfa_config_text(&text, &session->config) : status;
         if (status == RFA_OK) {
@@ -67,16 +94,16 @@ static rfa_status measure(rfa_trained *trained,
     RFA_TRY(rfa_trained_load(trained));
     RFA_TRY(rfa_evaluate(session, session->data, 0, confusion, predictions, &score));
     if (predictions_path) {
-        RFA_TRY(write_predictions(predictions_path, trained, predictions));
+        RFA_TRY(write_predictions(predictions_path, trained, predictions, &score));
     }
     rfa_note("%s%s after step %" PRId64 ", %s of %s, digest %s", trained->run,
              trained->best ? ", best," : "", session->step, split, rfa_dataset_path(session->data),
              rfa_dataset_digest(session->data));
     rfa_print("%s loss %.17g", split, score.loss);
     rfa_report_score(split, &score, predictions->classes, true);
-    const bool listops = strcmp(rfa_dataset_task(session->data), "listops") == 0 &&
-                         rfa_dataset_vocabulary(session->data) == RFA_LISTOPS_VOCABULARY;
-    return listops ? rfa_listops_report(session, session->data, predictions) : RFA_OK;
+    return rfa_listops_is(session->data)
+               ? rfa_listops_report(session, session->data, split, score.examples, predictions)
+               : RFA_OK;
 }
 
 static rfa_status evaluate(rfa_trained *trained, const char *predictions_path)

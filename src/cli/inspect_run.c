@@ -1,3 +1,4 @@
+#include "base/metrics.h"
 #include "cli/inspect.h"
 #include "storage/columns.h"
 
@@ -170,6 +171,17 @@ static void print_confusion(const rfa_evaluation_record *test)
     printf("\n");
 }
 
+static void print_metrics(const rfa_evaluation_record *test)
+{
+    const rfa_interval interval = rfa_wilson(test->correct, test->examples);
+    printf("%s interval %.4f to %.4f (95 %%, Wilson)\n", test->split, interval.low, interval.high);
+    if (test->confusion && test->classes > 0) {
+        printf("%s macro F1 %.4f\n", test->split, rfa_macro_f1(test->confusion, test->classes));
+        printf("%s majority class %.4f\n", test->split,
+               (double)rfa_majority(test->confusion, test->classes) / (double)test->examples);
+    }
+}
+
 rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
 {
     static const char *const skip[] = {"run", NULL};
@@ -188,6 +200,7 @@ rfa_status rfa_inspect_run(const char *path, const rfa_run_view *view)
         printf("\n%s loss %.17g\n", test->split, test->loss);
         printf("%s accuracy %.4f (%" PRId64 "/%" PRId64 ")\n", test->split, accuracy(test),
                test->correct, test->examples);
+        print_metrics(test);
     } else {
         printf("\n");
     }

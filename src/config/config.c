@@ -289,6 +289,10 @@ void rfa_config_warn(const rfa_config *config)
                  "): the learning rate never reaches its peak",
                  config->train.warmup, config->train.steps);
     }
+    if (config->train.patience > 0 && config->train.evaluate_every == 0) {
+        rfa_note("rfa: warning: train.patience counts validations: no effect with "
+                 "train.evaluate_every 0");
+    }
 }
 
 // The part of the canonical text that names one key.

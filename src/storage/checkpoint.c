@@ -140,6 +140,16 @@ static rfa_status read_one(const char *path,
     return status;
 }
 
+// A checkpoint is read twice, for its header and for its arrays: the same damage is told once.
+static void warn_once(const char *damage, int64_t step)
+{
+    static char told[512];
+    if (strcmp(told, damage) != 0) {
+        snprintf(told, sizeof told, "%s", damage);
+        rfa_warn("%s; the one before, of step %" PRId64 ", is used", damage, step);
+    }
+}
+
 rfa_status rfa_checkpoint_read(const char *run_path,
                                rfa_checkpoint_header *header,
                                rfa_checkpoint_array *arrays,
@@ -166,7 +176,7 @@ rfa_status rfa_checkpoint_read(const char *run_path,
     }
     status = read_one(paths.previous, header, arrays, count, false);
     if (status == RFA_OK) {
-        rfa_warn("%s; the one before, of step %" PRId64 ", is used", damage, header->step);
+        warn_once(damage, header->step);
     } else {
         status = rfa_fail_within(RFA_ERR_IO, "no usable checkpoint: %s", damage);
     }

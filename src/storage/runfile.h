@@ -12,8 +12,9 @@
 //                 each start of the program, by how many steps were done before it
 //   /steps/{step,loss,learning_rate,gradient_norm,tokens_per_second,exchange_wait,seconds,guards}
 //                 [n]; /steps/digest [n] uint64: of the parameters after the step
-//   /evaluations/{step,loss,correct,examples,accuracy} [m], /evaluations/split [m] strings,
-//                 /evaluations/confusion [m][classes][classes]: rows true, columns predicted
+//   /evaluations/{step,loss,correct,examples,accuracy,accuracy_low,accuracy_high,macro_f1,majority}
+//                 [m], /evaluations/split [m] strings, /evaluations/confusion
+//                 [m][classes][classes]: rows true, columns predicted; base/metrics.h
 //   /test         the final result, same fields with m = 1, when there is one
 //   /profile/{order,seconds,seconds_least,seconds_most,share,flops,flops_least,flops_most} [p],
 //   /profile/phase [p] strings: where the time of the newest profiled start's steps went

@@ -3,6 +3,7 @@
 #include "storage/runfile_parts.h"
 
 #include "base/mem.h"
+#include "base/metrics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -156,23 +157,54 @@ static rfa_status write_steps(writer *w, const rfa_run_view *view)
     return status;
 }
 
-static rfa_status write_accuracy(
+// What follows from an evaluation's counts.
+typedef enum { ACCURACY, LOW, HIGH, MACRO_F1, MAJORITY, RESULTS } result;
+
+static double result_of(const rfa_evaluation_record *record, result which)
+{
+    const double n = (double)record->examples;
+    const bool matrix = record->confusion && record->classes > 0;
+    if (record->examples <= 0 || ((which == MACRO_F1 || which == MAJORITY) && !matrix)) {
+        return NAN;
+    }
+    switch (which) {
+    case LOW: return rfa_wilson(record->correct, record->examples).low;
+    case HIGH: return rfa_wilson(record->correct, record->examples).high;
+    case MACRO_F1: return rfa_macro_f1(record->confusion, record->classes);
+    case MAJORITY: return (double)rfa_majority(record->confusion, record->classes) / n;
+    default: return (double)record->correct / n;
+    }
+}
+
+static rfa_status write_results(
     writer *w, hid_t group, const rfa_evaluation_record *records, int64_t count, hid_t scale)
 {
+    static const struct {
+        const char *name, *long_name;
+    } columns[RESULTS] = {
+        [ACCURACY] = {"accuracy", "correct over examples"},
+        [LOW] = {"accuracy_low", "lower end of the accuracy's 95 % interval (Wilson 1927)"},
+        [HIGH] = {"accuracy_high", "upper end of the accuracy's 95 % interval (Wilson 1927)"},
+        [MACRO_F1] = {"macro_f1", "mean F1 of the classes that are there or predicted"},
+        [MAJORITY] = {"majority", "share of the most frequent class"},
+    };
     const hsize_t shape = (hsize_t)count;
-    hid_t dataset;
     double *values = NULL;
-    RFA_TRY(rfa_alloc(&values, (ptrdiff_t)count, sizeof *values, "accuracy"));
-    for (int64_t i = 0; i < count; i++) {
-        values[i] = records[i].examples > 0
-                        ? (double)records[i].correct / (double)records[i].examples
-                        : NAN;
+    RFA_TRY(rfa_alloc(&values, (ptrdiff_t)count, sizeof *values, "results"));
+    rfa_status status = RFA_OK;
+    for (int c = 0; c < RESULTS && status == RFA_OK; c++) {
+        hid_t dataset = H5I_INVALID_HID;
+        for (int64_t i = 0; i < count; i++) {
+            values[i] = result_of(&records[i], (result)c);
+        }
+        status = rfa_h5_write_array(&dataset, group, w->path, columns[c].name, H5T_IEEE_F64LE,
+                                    H5T_NATIVE_DOUBLE, 1, &shape, values);
+        if (status == RFA_OK) {
+            status = finish_column(w, &dataset, "1", columns[c].long_name, scale);
+        }
     }
-    const rfa_status status = rfa_h5_write_array(
-        &dataset, group, w->path, "accuracy", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &shape, values);
     rfa_free(values);
-    RFA_TRY(status);
-    return finish_column(w, &dataset, "1", "correct over examples", scale);
+    return status;
 }
 
 static rfa_status write_splits(
@@ -226,7 +258,7 @@ write_evaluations(writer *w, const char *name, const rfa_evaluation_record *reco
     rfa_status status = write_table(w, group, rfa_evaluation_columns, RFA_EVALUATION_COLUMNS,
                                     records, sizeof *records, count, &scale);
     if (status == RFA_OK) {
-        status = write_accuracy(w, group, records, count, scale);
+        status = write_results(w, group, records, count, scale);
     }
     if (status == RFA_OK) {
         status = write_splits(w, group, records, count, scale);

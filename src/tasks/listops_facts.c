@@ -18,7 +18,9 @@ rfa_listops_facts rfa_listops_look(const uint16_t *ids, ptrdiff_t length)
             digits++;
         }
     }
-    if (digits > 0 && !(facts.root == RFA_LISTOPS_SM && parts > 0)) {
+    if (facts.depth == 0) {
+        facts.by_rule = facts.root - RFA_LISTOPS_DIGIT;
+    } else if (digits > 0 && !(facts.root == RFA_LISTOPS_SM && parts > 0)) {
         facts.by_rule = rfa_listops_apply(facts.root, counts);
     }
     return facts;

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 typedef struct {
-    int root;    // RFA_LISTOPS_MIN ... SM
-    int depth;   // operators above each other
-    int by_rule; // value of the root operator on those of its arguments that are digits; -1 where
-                 // it has none, or is SM and has others too
+    int root;    // RFA_LISTOPS_MIN ... SM, or a digit that is the whole expression
+    int depth;   // operators above each other, 0 for a digit
+    int by_rule; // value of the root operator on those of its arguments that are digits, or of a
+                 // digit itself; -1 where it has none, or is SM and has others too
 } rfa_listops_facts;
 
 // Of a whole expression, as rfa_listops_evaluate accepts it. Local.

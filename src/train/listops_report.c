@@ -6,12 +6,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
-    CHUNK = 64,    // examples that a rank reads at once
-    OPERATORS = 4, // MIN, MAX, MED, SM
-    DEPTHS = 64,   // deeper ones count as the deepest
-    LENGTHS = 24,  // by powers of two
+    CHUNK = 64,   // examples that a rank reads at once
+    ROOTS = 5,    // a digit alone, MIN, MAX, MED, SM
+    DEPTHS = 64,  // deeper ones count as the deepest
+    LENGTHS = 24, // by powers of two
 };
 
 typedef struct {
@@ -20,14 +21,14 @@ typedef struct {
 
 // Sums over ranks: nothing but int64_t.
 typedef struct {
-    int64_t values[OPERATORS][RFA_LISTOPS_CLASSES]; // of training examples
-    part majority, root, digits;                    // rules
-    part by_root[OPERATORS], by_depth[DEPTHS], by_length[LENGTHS];
+    int64_t values[ROOTS][RFA_LISTOPS_CLASSES]; // of training examples
+    part majority, root, digits;                // rules
+    part by_root[ROOTS], by_depth[DEPTHS], by_length[LENGTHS];
 } sums;
 
 typedef struct {
     sums sums;
-    int most_frequent, value_of[OPERATORS];
+    int most_frequent, value_of[ROOTS];
     const rfa_predictions *predictions; // NULL: training examples
 } counting;
 
@@ -49,7 +50,7 @@ static int power_of(ptrdiff_t length)
 static void take(counting *c, int64_t example, int label, const uint16_t *ids, ptrdiff_t length)
 {
     const rfa_listops_facts facts = rfa_listops_look(ids, length);
-    const int root = facts.root - RFA_LISTOPS_MIN;
+    const int root = facts.depth > 0 ? 1 + facts.root - RFA_LISTOPS_MIN : 0;
     if (!c->predictions) {
         c->sums.values[root][label]++;
         return;
@@ -64,10 +65,10 @@ static void take(counting *c, int64_t example, int label, const uint16_t *ids, p
     count(&c->sums.by_length[power_of(length)], right);
 }
 
-// Reads this rank's share of a split, chunk by chunk, all ranks at once.
-static rfa_status walk(counting *c, rfa_dataset *data, const rfa_comm *all)
+// Reads this rank's share of a split's first n examples, chunk by chunk, all ranks at once.
+static rfa_status
+walk(counting *c, rfa_dataset *data, const char *split, int64_t n, const rfa_comm *all)
 {
-    const int64_t n = rfa_dataset_examples(data);
     const int64_t begin = n * all->rank / all->size, end = n * (all->rank + 1) / all->size;
     const int64_t most = (n + all->size - 1) / all->size;
     uint16_t *ids = NULL;
@@ -93,6 +94,9 @@ static rfa_status walk(counting *c, rfa_dataset *data, const rfa_comm *all)
             status = rfa_listops_evaluate(&value, tokens, leaves[e].tokens);
             if (status == RFA_OK) {
                 take(c, example[e], rfa_dataset_label(data, example[e]), tokens, leaves[e].tokens);
+            } else {
+                status = rfa_fail_within(status, "%s: %s: example %" PRId64, rfa_dataset_path(data),
+                                         split, example[e]);
             }
         }
         status = rfa_agree(all, status);
@@ -112,7 +116,7 @@ static void learn(counting *c)
 {
     int64_t labels[RFA_LISTOPS_CLASSES] = {0};
     for (int value = 0; value < RFA_LISTOPS_CLASSES; value++) {
-        for (int root = 0; root < OPERATORS; root++) {
+        for (int root = 0; root < ROOTS; root++) {
             const int64_t *values = c->sums.values[root];
             labels[value] += values[value];
             c->value_of[root] =
@@ -136,8 +140,9 @@ static void print(const sums *s)
     print_part("rule: majority class of training", &s->majority);
     print_part("rule: root operator", &s->root);
     print_part("rule: root operator and its digits", &s->digits);
-    for (int root = 0; root < OPERATORS; root++) {
-        snprintf(name, sizeof name, "root %s", rfa_listops_symbols[RFA_LISTOPS_MIN + root]);
+    for (int root = 0; root < ROOTS; root++) {
+        snprintf(name, sizeof name, "root %s",
+                 root > 0 ? rfa_listops_symbols[RFA_LISTOPS_MIN + root - 1] : "a digit");
         print_part(name, &s->by_root[root]);
     }
     for (int depth = 0; depth < DEPTHS; depth++) {
@@ -151,21 +156,31 @@ static void print(const sums *s)
     }
 }
 
-rfa_status
-rfa_listops_report(rfa_session *session, rfa_dataset *data, const rfa_predictions *predictions)
+bool rfa_listops_is(const rfa_dataset *data)
+{
+    return strcmp(rfa_dataset_task(data), "listops") == 0 && rfa_dataset_sequences(data) == 1 &&
+           rfa_dataset_vocabulary(data) == RFA_LISTOPS_VOCABULARY &&
+           rfa_dataset_classes(data) == RFA_LISTOPS_CLASSES;
+}
+
+rfa_status rfa_listops_report(const rfa_session *session,
+                              rfa_dataset *data,
+                              const char *split,
+                              int64_t examples,
+                              const rfa_predictions *predictions)
 {
     const rfa_comm *all = &session->grid.all;
     counting c = {0};
     rfa_dataset *train = NULL;
     RFA_TRY(rfa_dataset_open(&train, all, rfa_dataset_path(data), "train"));
-    const rfa_status status = walk(&c, train, all);
+    const rfa_status status = walk(&c, train, "train", rfa_dataset_examples(train), all);
     rfa_dataset_close(&train);
     RFA_TRY(status);
     add_up(&c.sums, all);
     learn(&c);
     c.sums = (sums){0};
     c.predictions = predictions;
-    RFA_TRY(walk(&c, data, all));
+    RFA_TRY(walk(&c, data, split, examples, all));
     add_up(&c.sums, all);
     print(&c.sums);
     return RFA_OK;

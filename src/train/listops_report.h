@@ -9,10 +9,16 @@
 // Prints on stdout of rank 0, each as "accuracy (right/examples)": the rules of the majority class,
 // of the root operator (its most frequent value), and of the operator on its digits (where there
 // are none, and for SM with other arguments too: as the former), with frequencies of the data set's
-// training split; the predictions' accuracy by root operator, depth and length. Cost: reads both
-// splits once. Errors agreed. Collective.
-RFA_NODISCARD rfa_status rfa_listops_report(rfa_session *session,
+// training split; the predictions' accuracy by root operator, depth and length. All of the first
+// `examples` examples of data, which is this split. RFA_ERR_IO names an example that is no
+// expression. Cost: reads both splits once. Errors agreed. Collective.
+RFA_NODISCARD rfa_status rfa_listops_report(const rfa_session *session,
                                             rfa_dataset *data,
+                                            const char *split,
+                                            int64_t examples,
                                             const rfa_predictions *predictions);
+
+// Whether a data set has the task, symbols and classes of ListOps. Local.
+bool rfa_listops_is(const rfa_dataset *data);
 
 #endif

@@ -282,7 +282,7 @@ static rfa_status train(rfa_training *training, const rfa_train_options *options
     RFA_TRY(start_record(training, options));
     rfa_report_start(session);
     char warnings[1024];
-    rfa_warn_of_data(warnings, sizeof warnings, session, training->validation);
+    RFA_TRY(rfa_warn_of_data(warnings, sizeof warnings, session, training->validation));
     if (training->run && warnings[0]) {
         rfa_run_set_text(training->run, "warnings", warnings);
     }

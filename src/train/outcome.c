@@ -2,6 +2,7 @@
 #include "train/loop_impl.h"
 
 #include "base/log.h"
+#include "train/listops_report.h"
 #include "train/profiling.h"
 #include "train/provenance.h"
 #include "train/state.h"
@@ -98,6 +99,48 @@ static rfa_status take_best(rfa_training *training)
     return RFA_OK;
 }
 
+// The record of the result, and the state that says so. Rank 0.
+static rfa_status record_test(rfa_training *training, const rfa_score *score, int64_t step)
+{
+    rfa_evaluation_record record = evaluation_record(training, "test", score);
+    record.step = step;
+    rfa_run_set_state(training->run, "finished");
+    rfa_run_set_flag(training->run, "stopped_early",
+                     training->step < training->session->config.train.steps);
+    rfa_run_set_number(training->run, "best_step", (double)training->best_step);
+    rfa_provenance_measure(training->run, training->step,
+                           training->former_flops + training->pace.flops);
+    RFA_TRY(rfa_run_set_test(training->run, &record));
+    return rfa_run_write(training->run);
+}
+
+// Evaluates, records and prints. digest: of the last parameters.
+static rfa_status test_on(rfa_training *training,
+                          rfa_dataset *data,
+                          rfa_predictions *predictions,
+                          int64_t step,
+                          uint64_t digest)
+{
+    rfa_session *session = training->session;
+    const rfa_comm *all = &session->grid.all;
+    rfa_score score = {0};
+    RFA_TRY(rfa_evaluate(session, data, session->config.train.test_examples, training->confusion,
+                         predictions, &score));
+    rfa_provenance_peaks(training->run, all);
+    rfa_status status = rfa_profiling_end(training->run, session, training->pace.steps);
+    if (training->run && status == RFA_OK) {
+        status = record_test(training, &score, step);
+    }
+    RFA_TRY(rfa_agree(all, status));
+    rfa_report_end(session, &training->pace);
+    rfa_report_result(session, &score, digest, session->reproducible);
+    // The result stands, whatever the expressions are.
+    if (predictions && rfa_listops_report(session, data, "test", score.examples, predictions)) {
+        rfa_note("no results by kind of expression: %s", rfa_error_text());
+    }
+    return RFA_OK;
+}
+
 rfa_status rfa_training_test(rfa_training *training)
 {
     rfa_session *session = training->session;
@@ -105,34 +148,21 @@ rfa_status rfa_training_test(rfa_training *training)
     const uint64_t digest = rfa_session_digest(session);
     const bool best = session->config.train.test == 1 && training->best_step < training->step;
     rfa_dataset *data = NULL;
-    rfa_score score = {0};
+    rfa_predictions predictions = {0};
     if (best) {
         RFA_TRY(take_best(training));
     }
     RFA_TRY(rfa_dataset_open(&data, all, session->config.data.file, "test"));
-    rfa_status status = rfa_evaluate(session, data, session->config.train.test_examples,
-                                     training->confusion, NULL, &score);
-    rfa_dataset_close(&data);
-    RFA_TRY(status);
-    rfa_provenance_peaks(training->run, all);
-    status = rfa_profiling_end(training->run, session, training->pace.steps);
-    if (training->run && status == RFA_OK) {
-        rfa_evaluation_record record = evaluation_record(training, "test", &score);
-        record.step = best ? training->best_step : training->step;
-        rfa_run_set_state(training->run, "finished");
-        rfa_run_set_flag(training->run, "stopped_early",
-                         training->step < session->config.train.steps);
-        rfa_provenance_measure(training->run, training->step,
-                               training->former_flops + training->pace.flops);
-        status = rfa_run_set_test(training->run, &record);
-        if (status == RFA_OK) {
-            status = rfa_run_write(training->run);
-        }
+    const bool listops = rfa_listops_is(data);
+    rfa_status status =
+        rfa_agree(all, listops ? rfa_predictions_create(&predictions, data) : RFA_OK);
+    if (status == RFA_OK) {
+        status = test_on(training, data, listops ? &predictions : NULL,
+                         best ? training->best_step : training->step, digest);
     }
-    RFA_TRY(rfa_agree(all, status));
-    rfa_report_end(session, &training->pace);
-    rfa_report_result(session, &score, digest, session->reproducible);
-    return RFA_OK;
+    rfa_predictions_destroy(&predictions);
+    rfa_dataset_close(&data);
+    return status;
 }
 
 rfa_status rfa_training_end_early(rfa_training *training, const char *state, rfa_status status)

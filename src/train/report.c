@@ -1,9 +1,9 @@
 #include "train/report.h"
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "config/keys.h"
 #include "tensor/gemm.h"
-#include "train/metrics.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -211,17 +211,22 @@ static void keep_predictions(rfa_predictions *predictions, const rfa_session *se
     }
 }
 
+// Bits, not a sum: a logit of -0 stays what it is.
+static void share_bits(void *values, int64_t bytes, const rfa_comm *all)
+{
+    const int64_t chunk = 1 << 24;
+    for (int64_t at = 0; at < bytes; at += chunk) {
+        const int n = (int)(bytes - at < chunk ? bytes - at : chunk);
+        MPI_Allreduce(MPI_IN_PLACE, (unsigned char *)values + at, n, MPI_BYTE, MPI_BOR, all->comm);
+    }
+}
+
 // Each example is one rank's; the others have zeros.
 static void share_predictions(rfa_predictions *predictions, const rfa_comm *all)
 {
-    const MPI_Datatype real = sizeof(rfa_real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
-    const int64_t chunk = 1 << 20, numbers = predictions->examples * predictions->classes;
-    for (int64_t at = 0; at < numbers; at += chunk) {
-        const int n = (int)(numbers - at < chunk ? numbers - at : chunk);
-        MPI_Allreduce(MPI_IN_PLACE, predictions->logits + at, n, real, MPI_SUM, all->comm);
-    }
-    MPI_Allreduce(MPI_IN_PLACE, predictions->guess, rfa_int(predictions->examples), MPI_INT32_T,
-                  MPI_SUM, all->comm);
+    share_bits(predictions->logits,
+               predictions->examples * predictions->classes * (int64_t)sizeof(rfa_real), all);
+    share_bits(predictions->guess, predictions->examples * (int64_t)sizeof(int32_t), all);
 }
 
 static rfa_status evaluate(rfa_session *session,

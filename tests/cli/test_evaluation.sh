@@ -19,6 +19,12 @@ expect_out '^test macro F1 '
 expect_out '^test majority class '
 grep -q 'listops, at most [0-9]* tokens of a sequence' "$err" || fail "the cap is not told (P18)"
 result=$(value 'test accuracy')
+said=$(grep '^rule\|^root\|^depth\|^length\|^test' "$out")
+grep -q '^rule: root operator and its digits ' <<<"$said" || fail "no rule beside the result (P28)"
+run 1 inspect a.h5
+grep '^test' <<<"$said" | while read -r line; do
+    grep -qF "$line" "$out" || fail "inspect doesn't show: $line"
+done || exit 1
 for ranks in 1 2 3 4; do
     run "$ranks" eval a.h5 --split test --set train.batch=$((ranks + 4))
     expect_code 0
@@ -43,6 +49,11 @@ assert f"val interval {low:.4f} to {high:.4f}" in text
 f1 = [2 * rows[c][c] / (sum(rows[c]) + sum(r[c] for r in rows)) for c in range(10) if sum(rows[c]) + sum(r[c] for r in rows)]
 assert f"val macro F1 {sum(f1) / len(f1):.4f}" in text
 assert f"val majority class {max(map(sum, rows)) / 37:.4f}" in text
+last = {k: v[-1] for k, v in h5py.File("a.h5")["evaluations"].items()}
+assert (last["confusion"] == [r for r in rows]).all()
+for name, value in ("accuracy_low", low), ("accuracy_high", high), ("macro_f1", sum(f1) / len(f1)), (
+        "majority", max(map(sum, rows)) / 37), ("accuracy", right / 37):
+    assert abs(last[name] - value) < 1e-12, name
 PYTHON
 
 # ListOps: by operator, depth and length, beside rules that read the same file.
@@ -52,6 +63,7 @@ expect_out '^rule: majority class of training +0\.'
 expect_out '^rule: root operator +0\.'
 expect_out '^rule: root operator and its digits +0\.'
 rules=$(grep '^rule\|^root\|^depth\|^length' "$out")
+[ "$rules" = "$(grep -v '^test' <<<"$said")" ] || fail "another breakdown than at the end of the run"
 run 3 eval a.h5 --split test
 [ "$(grep '^rule\|^root\|^depth\|^length' "$out")" = "$rules" ] || fail "another breakdown on 3 ranks"
 run 1 eval a.h5 --split test --predictions p.h5
@@ -101,7 +113,9 @@ assert (p["label"][:] == L).all() and (p["index"][:] == np.arange(41)).all() and
 assert (p["logits"][:].argmax(1) == p["prediction"][:]).all()
 assert hits.sum() == run["test/correct"][0]
 for name in ("index", "label", "prediction", "logits"):
-    assert (p[name][:] == p3[name][:]).all() and p[name].attrs["units"], name
+    assert p[name][:].tobytes() == p3[name][:].tobytes() and p[name].attrs["units"], name
+for name in "accuracy_low", "accuracy_high", "macro_f1", "majority", "accuracy", "loss":
+    assert p.attrs[name] == run["test"][name][0], name
 assert p.attrs["task"] == "listops" and p.attrs["split"] == "test" and p.attrs["step"] == 20
 for r in range(11, 15):
     if (R == r).any():
@@ -112,6 +126,44 @@ PYTHON
 run 1 eval a.h5 --split test --predictions p.h5
 expect_code 2
 expect_line 'p.h5 exists'
+
+# Expressions of one digit are a kind of their own; one that is no expression is named, and ends no run.
+mkdir lone
+for split in train val test; do
+    { printf 'Source\tTarget\n'; for i in {0..9}; do printf '( ( ( [MAX %d ) 7 ) ] )\t%d\n%d\t%d\n' \
+        "$i" $((i > 7 ? i : 7)) "$i" "$i"; done; } >lone/basic_$split.tsv
+done
+run 1 data listops --from lone --out lone.h5
+expect_code 0
+tiny=(--set data.file=lone.h5 --set train.batch=4 --set train.warmup=1 --set train.steps=2)
+run 2 train "$yaml" "${tiny[@]}" --out lone-run.h5
+expect_code 0
+# Majority: 7, eight times of [MAX and once alone; root: 7 again, and 0, the first of the digits.
+expect_out '^rule: majority class of training +0\.4500 \(9/20\)$'
+expect_out '^rule: root operator +0\.4500 \(9/20\)$'
+expect_out '^rule: root operator and its digits +1\.0000 \(20/20\)$'
+expect_out '^root a digit +[01]\.[0-9]+ \([0-9]+/10\)$'
+expect_out '^root \[MAX +[01]\.[0-9]+ \([0-9]+/10\)$'
+python - <<'PYTHON'
+import h5py
+with h5py.File("lone.h5", "r+") as f:
+    f["test/tokens"][f["test/offsets"][2]] = 15  # a bracket that closes nothing
+PYTHON
+run 2 train "$yaml" "${tiny[@]}" --out lone-run.h5 --overwrite
+expect_code 0
+expect_out '^test accuracy'
+grep -q 'no results by kind of expression: .*lone.h5: test: example 2: token 1 closes' "$err" || fail "not named"
+run 2 eval lone-run.h5
+expect_code 3
+expect_line 'lone.h5: test: example 2: token 1 closes'
+
+# A damaged checkpoint: told once, and the one before is taken.
+cp a.h5 old.h5
+cp a.ckpt.prev old.ckpt.prev
+head -c 1000 a.ckpt >old.ckpt
+run 2 eval old.h5 --split val
+expect_code 0
+[ "$(grep -c 'the one before, of step' "$err")" = 1 ] || fail "told $(grep -c 'the one before' "$err") times"
 
 # The same seed gives the same number, another seed another one.
 run 2 train "$yaml" "${small[@]}" --set train.steps=20 --out b.h5
@@ -129,6 +181,7 @@ grep -q 'no better validation since step 5: ending early' "$err" || fail "no wor
 python - <<'PYTHON'
 import h5py
 f = h5py.File("e.h5")
+assert f.attrs["best_step"] == 5
 assert f["steps/step"][-1] == 20 and f.attrs["state"] == "finished" and bool(f.attrs["stopped_early"]) is True
 PYTHON
 first=$(value digest)
@@ -142,6 +195,10 @@ expect_code 0
 grep -q 'is finished: nothing is left to do' "$err" || fail "an early end is not taken for one"
 [ "$(value digest)" = "$first" ] || fail "another result of a finished run"
 
+run 1 train "$yaml" "${early[@]}" --set train.evaluate_every=0 --set train.steps=2 --out n.h5
+expect_code 0
+grep -q 'warning: train.patience counts validations' "$err" || fail "patience without validations"
+
 # The best parameters: as eval --best reads them.
 run 2 train "$yaml" "${early[@]}" --set train.test=best --out best.h5
 expect_code 0
@@ -150,10 +207,18 @@ result=$(value 'test accuracy')
 run 1 eval best.h5 --best --split test
 [ "$(value 'test accuracy')" = "$result" ] || fail "another best"
 
+run 3 reproduce best.h5
+expect_code 0
+grep -q 'reproduced 20 of 20 steps' "$out" "$err" || fail "an early end is not reproduced"
+
 # Warnings, which are also on record.
 run 1 train "$yaml" "${small[@]}" --set train.steps=4 --out w.h5
 grep -q 'warning: train.warmup (5) exceeds train.steps (4)' "$err" || fail "P12"
 grep -q 'warning: validation is of 37 examples' "$err" || fail "few examples"
+python - <<'PYTHON'
+import h5py
+assert "warm-up exceeds the steps" in h5py.File("w.h5").attrs["warnings"]
+PYTHON
 mkdir texts
 for split in train test; do
     for i in $(seq 200); do printf '%d\tsome text %d\n' $((i % 2)) "$i"; done >texts/$split.tsv
@@ -167,11 +232,13 @@ python - <<'PYTHON'
 import h5py
 with h5py.File("t.h5", "r+") as f:
     f["val/labels"][:] = 0
+    f["test/labels"][:] = 1
 assert "validation is the test split" in h5py.File("t1.h5").attrs["warnings"]
 PYTHON
 run 1 train "$SOURCE/configs/lra/text/small-rfa.yaml" --set data.file=t.h5 --set train.steps=2 --set train.warmup=1 --out t2.h5
 expect_code 0
 grep -q 'warning: class 1 of 2 is missing in val' "$err" || fail "a missing class"
+grep -q 'warning: class 0 of 2 is missing in test' "$err" || fail "a missing class of the test"
 
 # What is missing is named as what it is.
 rm -f a.ckpt a.ckpt.prev

@@ -1,6 +1,6 @@
 // What a confusion matrix says about a classifier. All local.
-#ifndef RFA_TRAIN_METRICS_H
-#define RFA_TRAIN_METRICS_H
+#ifndef RFA_BASE_METRICS_H
+#define RFA_BASE_METRICS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "base/metrics.h"
 
 #include <math.h>
 

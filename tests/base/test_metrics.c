@@ -1,7 +1,7 @@
 // Precision: f32
 // Intervals and means against numbers worked out by hand and by R's prop.test(correct = FALSE).
+#include "base/metrics.h"
 #include "support/support.h"
-#include "train/metrics.h"
 
 #include <math.h>
 
