@@ -111,7 +111,7 @@ for d in sorted(set(depth)):
 PYTHON
 run 1 eval a.h5 --split test --predictions p.h5
 expect_code 2
-expect_line 'p.h5 exists'
+expect_line 'p.h5 exists: remove it, or choose another name'
 
 # The same seed gives the same number, another seed another one.
 run 2 train "$yaml" "${small[@]}" --set train.steps=20 --out b.h5
