@@ -200,7 +200,7 @@ static rfa_status read_include(reader *r, yaml_node_item_t item)
     char path[RFA_CONFIG_TEXT];
     const char *slash = strrchr(r->name, '/');
     RFA_TRY(next_node(&node, r, item));
-    if (node->type != YAML_SCALAR_NODE || is_null(node)) {
+    if (node->type != YAML_SCALAR_NODE || is_null(node) || node->data.scalar.length == 0) {
         return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include takes the path of one file", r->name,
                         r->line);
     }
@@ -212,7 +212,8 @@ static rfa_status read_include(reader *r, yaml_node_item_t item)
     const int folder = slash && file[0] != '/' ? (int)(slash - r->name) + 1 : 0;
     if (strlen(file) != node->data.scalar.length ||
         snprintf(path, sizeof path, "%.*s%s", folder, r->name, file) >= (int)sizeof path) {
-        return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include: no path", r->name, r->line);
+        return rfa_fail(RFA_ERR_USAGE, "%.300s:%zu: include: a path with a zero byte, or too long",
+                        r->name, r->line);
     }
     const rfa_status status = load(&r->config, path, r->depth + 1);
     return status == RFA_ERR_IO ? rfa_fail_within(status, "%.300s:%zu: include", r->name, r->line)

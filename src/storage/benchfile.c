@@ -22,7 +22,7 @@ rfa_status rfa_benchfile_check(const char *path)
         return rfa_fail(RFA_ERR_USAGE, "%s: the name of a file of results must end in .h5", path);
     }
     if (access(path, F_OK) == 0) {
-        return rfa_fail(RFA_ERR_USAGE, "%s exists: remove it, or choose another --out", path);
+        return rfa_fail(RFA_ERR_USAGE, "%s exists: remove it, or choose another name", path);
     }
     RFA_TRY(rfa_run_beside(&tmp, path, ".h5.tmp"));
     const int file = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), error = errno;

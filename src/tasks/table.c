@@ -27,14 +27,21 @@ static rfa_status fail_at(const rfa_table *t, const char *what)
 }
 
 // The mark that some programs put before UTF-8. Whatever is wrong with the file shows again.
-static void skip_mark(rfa_table *t)
+static rfa_status skip_mark(rfa_table *t)
 {
     char mark[3];
-    if (gzread(t->file, mark, 3) == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) {
+    int code = Z_OK;
+    errno = 0;
+    const int got = gzread(t->file, mark, 3), error = errno;
+    if (got < 0 && (gzerror(t->file, &code), code == Z_ERRNO)) { // zlib keeps no errno
+        return rfa_fail(RFA_ERR_IO, "%s: can't be read: %s", t->path, strerror(error));
+    }
+    if (got == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) {
         t->place = 3;
     } else {
         gzrewind(t->file);
     }
+    return RFA_OK;
 }
 
 rfa_status rfa_table_open(rfa_table **out, const char *path, char separator, int most, bool rest)
@@ -56,7 +63,7 @@ rfa_status rfa_table_open(rfa_table **out, const char *path, char separator, int
                               errno ? strerror(errno) : "out of memory");
         } else {
             gzbuffer(t->file, BUFFER);
-            skip_mark(t);
+            status = skip_mark(t);
         }
     }
     if (status != RFA_OK) {

@@ -193,6 +193,8 @@ expect_bad 3 "ids.tsv:[0-9]*: token [0-9]* is '[12][0-9]*', not an id from 1 to 
 expect_bad 3 'bad.tsv: no examples in it' --tsv bad.tsv
 expect_bad 3 'bad.tsv: no examples in it' --tsv names.tsv --val bad.tsv
 expect_bad 3 'nowhere.tsv: can.t be opened: No such file' --tsv nowhere.tsv
+mkdir folder.tsv
+expect_bad 3 'folder.tsv: can.t be read: Is a directory' --tsv folder.tsv
 grep spam names.tsv >bad.tsv
 expect_bad 3 'bad.tsv: all labels are the same' --tsv bad.tsv
 printf 'a\tx\nb\ty\n' >bad.tsv

@@ -125,7 +125,7 @@ for d in sorted(set(depth)):
 PYTHON
 run 1 eval a.h5 --split test --predictions p.h5
 expect_code 2
-expect_line 'p.h5 exists'
+expect_line 'p.h5 exists: remove it, or choose another name'
 
 # Expressions of one digit are a kind of their own; one that is no expression is named, and ends no run.
 mkdir lone

@@ -91,6 +91,8 @@ static void test_include(void **state)
         rfa_status status;
     } bad[] = {
         {"train: {seed: 6}\ninclude: base.yaml\n", ":2: include must stand first", RFA_ERR_USAGE},
+        {"include: \"\"\n", ":1: include takes the path of one file", RFA_ERR_USAGE},
+        {"include: \"base.yaml\\0\"\n", ":1: include: a path with a zero byte", RFA_ERR_USAGE},
         {"include: run.yaml\n", "run.yaml:1: include goes in circles", RFA_ERR_USAGE},
         {"include: [base.yaml]\n", ":1: include takes the path", RFA_ERR_USAGE},
         {"include:\n", ":1: include takes the path", RFA_ERR_USAGE},

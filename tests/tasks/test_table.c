@@ -105,6 +105,7 @@ static void refusals(void **state)
     expect_error("x,y\n\"a\nb\"c,1\n", 13, ',', 2, ":2: something between");
     rfa_table *table;
     check_status(rfa_table_open(&table, "/tmp/rfa-not-there", '\t', 2, false), RFA_ERR_IO);
+    check_status(rfa_table_open(&table, "/tmp", '\t', 2, false), RFA_ERR_IO);
 }
 
 // Zero bytes are bytes of a text, but not of a word.
