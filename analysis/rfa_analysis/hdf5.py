@@ -15,6 +15,7 @@ from .errors import AnalysisError
 
 RUN = "rfa run 1"
 BENCH = "rfa bench 1"
+OTHERS = ("predictions", "heads", "fidelity", "probe")
 DATASET = "data set"  # they have no attribute schema, but a task, a digest and "complete"
 STEP_COLUMNS = (
     "step",
@@ -131,6 +132,11 @@ def schema(path: str) -> str:
             return _schema(file)
     except (OSError, RuntimeError, KeyError, ValueError) as error:
         raise damaged(error) from None
+
+
+def is_another(name: str) -> bool:
+    """Whether rfa writes files of this schema that are neither runs nor results of bench."""
+    return name == DATASET or name in {f"rfa {kind} 1" for kind in OTHERS}
 
 
 def describe_schema(name: str) -> str:

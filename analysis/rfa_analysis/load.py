@@ -189,7 +189,7 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
 def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Runs:
     """Loads files, patterns ("runs/*.h5") and folders. Never raises for a file: see Runs.problems.
 
-    Data sets of rfa in a folder are passed over in silence. Of copies of one run the furthest
+    Data sets, predictions and other results of rfa in a folder are passed over in silence. Of copies of one run the furthest
     counts, so that no seed counts twice.
     """
     given = {os.fspath(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)}
@@ -209,7 +209,7 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Ru
                 run.check()
                 runs.problems += [Problem(path, note) for note in run.notes]
                 _add(runs, place, run)
-            elif path in given or schema != hdf5.DATASET:
+            elif path in given or not hdf5.is_another(schema):
                 raise AnalysisError(hdf5.describe_schema(schema))
         except AnalysisError as error:
             runs.problems.append(Problem(path, str(error).removeprefix(path + ": ")))

@@ -314,3 +314,11 @@ def test_a_thousand_runs_load_in_seconds(tmp_path: Path) -> None:
     seconds = time.process_time() - began
     assert len(frame) == 1000 and (frame["test_accuracy"] == 9 / 40).all()
     assert seconds < 20, f"{seconds} s of processor time"  # 3 on a core of 2020
+
+
+def test_other_results_in_a_folder_are_passed_over(tmp_path: Path) -> None:
+    for kind in ("predictions", "heads", "fidelity", "probe"):
+        with h5py.File(tmp_path / f"{kind}.h5", "w") as file:
+            file.attrs["schema"] = f"rfa {kind} 1"
+    assert not load(tmp_path).problems
+    assert "no record of a run" in load(tmp_path / "heads.h5").problems[0].text

@@ -217,6 +217,10 @@ static rfa_status inspect(const char *path, bool json)
         status = inspect_checkpoint(path, &all, json);
     } else if (schema && strncmp(schema, "rfa bench ", 10) == 0) {
         status = inspect_bench(path, &all, json);
+    } else if (schema) {
+        status = rfa_fail(
+            RFA_ERR_IO, "%s: '%s' is nothing that inspect shows: h5dump, h5py and rfa-analysis do",
+            path, schema);
     } else if (rfa_attributes_text(&all, "task")) {
         status = inspect_data(path, &all, json);
     } else {

@@ -78,10 +78,33 @@ rfa_status rfa_trained_open(rfa_trained *trained, const rfa_comm *world)
     return rfa_session_create(&trained->session, &config, world, trained->split);
 }
 
-rfa_status rfa_trained_load(rfa_trained *trained)
+// Rank 0: whether the run was trained on other data than are open. Local.
+static int is_of_other_data(const rfa_trained *trained)
 {
     rfa_checkpoint_header header;
-    return rfa_state_load(trained->path, &trained->session, NULL, &header);
+    if (rfa_checkpoint_read_header(trained->path, &header) != RFA_OK) {
+        return 0;
+    }
+    const int other = strcmp(header.data_digest, rfa_dataset_digest(trained->session.data)) != 0;
+    rfa_checkpoint_header_free(&header);
+    return other;
+}
+
+rfa_status rfa_trained_load(rfa_trained *trained)
+{
+    const rfa_comm *all = &trained->session.grid.all;
+    rfa_checkpoint_header header;
+    const rfa_status status = rfa_state_load(trained->path, &trained->session, NULL, &header);
+    char why[512];
+    snprintf(why, sizeof why, "%s", rfa_error_text());
+    int other = status == RFA_ERR_IO && all->rank == 0 && is_of_other_data(trained);
+    MPI_Bcast(&other, 1, MPI_INT, 0, all->comm);
+    if (other) {
+        return rfa_fail(RFA_ERR_USAGE,
+                        "%s was trained on other data than %s, which may not fit it: %s",
+                        trained->run, rfa_dataset_path(trained->session.data), why);
+    }
+    return status == RFA_OK ? status : rfa_fail(status, "%s", why);
 }
 
 void rfa_trained_close(rfa_trained *trained)

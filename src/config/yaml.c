@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yaml.h>
 
 enum {
@@ -317,6 +318,11 @@ static rfa_status load(rfa_config *config, const char *path, int depth)
 {
     char *text = NULL;
     size_t length = 0;
+    struct stat info;
+    // One named on the command line may be a pipe, as <(...) makes it; another would wait for ever.
+    if (depth > 0 && stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        return rfa_fail(RFA_ERR_USAGE, "%.300s: a pipe can't be included", path);
+    }
     RFA_TRY(rfa_alloc(&text, TEXT_MOST + 2, 1, "configuration"));
     FILE *file = fopen(path, "rb");
     rfa_status status = RFA_OK;

@@ -239,7 +239,7 @@ static rfa_status check_columns(rfa_dataset *d, hid_t file, const char *split)
 static rfa_status cannot_open(const char *path)
 {
     return rfa_fail(RFA_ERR_IO, "%s: can't be opened: %s%s", path, strerror(errno),
-                    errno == ENOENT ? "; 'rfa data listops' makes data/listops.h5" : "");
+                    errno == ENOENT ? "; rfa data makes it: rfa data --help" : "");
 }
 
 // Everything that can be wrong with the file itself is found here, by one rank with a serial open,

@@ -44,8 +44,12 @@ rfa_status rfa_recall_check(const rfa_recall_options *options)
             "mark at most 65536 symbols",
             o->keys, o->values, o->fillers, CLASSES);
     }
+    if (o->min_length > o->length) {
+        return rfa_fail(RFA_ERR_USAGE, "--min-length %lld exceeds --length %lld",
+                        (long long)o->min_length, (long long)o->length);
+    }
     const int64_t least = 2 * (int64_t)o->pairs + query_size(o);
-    if (o->min_length < least || o->min_length > o->length || o->length > MOST) {
+    if (o->min_length < least || o->length > MOST) {
         return rfa_fail(RFA_ERR_USAGE,
                         "lengths %lld to %lld: %d pairs and the query are %lld tokens, and no "
                         "sequence is longer than %d",

@@ -138,7 +138,12 @@ static rfa_status check_pairs(const rfa_config *config)
     }
     rfa_config twice = *config; // as many sequences, in the sums of their gradients
     twice.train.batch *= 2;
-    return rfa_config_check(&twice);
+    const rfa_status status = rfa_config_check(&twice);
+    return status == RFA_OK ? status
+                            : rfa_fail_within(status,
+                                              "documents of pairs, two for each of "
+                                              "train.batch (%" PRId64 ")",
+                                              config->train.batch);
 }
 
 static rfa_status create_model(rfa_session *session)

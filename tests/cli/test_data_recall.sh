@@ -105,7 +105,7 @@ expect_bad() # REGEX ARGS...
 }
 expect_bad '--pairs 33: not in 1 to --keys, 32' --pairs 33
 expect_bad 'lengths 10 to 10: 8 pairs and the query are 20' --length 10
-expect_bad 'lengths 50 to 40' --length 40 --min-length 50
+expect_bad '--min-length 50 exceeds --length 40' --length 40 --min-length 50
 expect_bad '--values 1' --values 1
 expect_bad '--values 4097' --values 4097
 expect_bad '--keys 65536' --keys 65536

@@ -240,6 +240,14 @@ expect_code 0
 grep -q 'warning: class 1 of 2 is missing in val' "$err" || fail "a missing class"
 grep -q 'warning: class 0 of 2 is missing in test' "$err" || fail "a missing class of the test"
 
+# A run on data of another kind: what doesn't fit is the data, not the checkpoint.
+run 2 eval b.h5 --data t.h5
+expect_code 2
+expect_line 'b.h5 was trained on other data than t.h5'
+run 0 inspect p.h5
+expect_code 3
+expect_line "p.h5: 'rfa predictions 1'"
+
 # What is missing is named as what it is.
 rm -f a.ckpt a.ckpt.prev
 run 1 eval a.h5

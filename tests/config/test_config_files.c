@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static rfa_config defaults(void)
@@ -107,6 +108,13 @@ static void test_include(void **state)
         check_said(bad[i].text, bad[i].said);
         check(c.train.seed == 6);
     }
+    // A pipe nobody writes to would wait for ever.
+    unlink(base);
+    check(mkfifo(base, 0600) == 0);
+    write_file(path, run, sizeof run - 1);
+    check_status(rfa_config_load(&c, path), RFA_ERR_USAGE);
+    check_said("pipe", "base.yaml: a pipe can't be included");
+    unlink(base);
     // An error in the included file names it.
     write_file(base, "train: {seed: x}\n", 17);
     write_file(path, run, sizeof run - 1);
