@@ -133,6 +133,9 @@ def settings(run: Run) -> str:
     ]
     parts.append(f"pooling {run.config.get('model.pooling', '?')}")
     parts.append(f"rate {plain(run.config.get('train.rate'))}")
+    if run.test:
+        parts.append(f"{int(run.test['examples'])} test examples")
+    parts.append(f"data {run.attributes.get('data_digest', '?')}")
     return ", ".join(parts)
 
 
@@ -193,7 +196,7 @@ def notes(rows: list[Row], protocol: str) -> list[str]:
         said.append("?: recalled, not looked up: not to be quoted.")
     ours = [row for row in rows if row.ours]
     if ours:
-        said.append("Ours: mean over seeds [number of seeds], our splits and generators.")
+        said.append("Ours: mean over seeds [number of seeds]; splits and data are the run's.")
         said += [f"{row.method}: {row.note[2:]}." for row in ours]
         if any(count < 3 for row in ours for count in row.seeds.values()):
             said.append("Fewer than three seeds say little: they spread by up to 7 points.")
