@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change goes in: rooms, format, static analysis, warnings of
 # gcc and clang, all tests, and the unit tests again under the address and undefined-behaviour
-# sanitizers. About 45 minutes on two cores, of which 5 are for the fuzz targets.
+# sanitizers. About 50 minutes on two cores, of which 4 are for the fuzz targets.
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh -R REGEX     builds, and runs the tests whose names match; nothing else
