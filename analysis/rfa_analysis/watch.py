@@ -137,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
             failures += 1  # it may not have begun, or be replaced at this moment
             if args.once or failures * args.every > 60:
                 raise AnalysisError(f"{path}: {error}") from None
+            if failures == 2:
+                print(f"{path}: {error}; waiting a minute", file=sys.stderr, flush=True)
             time.sleep(args.every)
             continue
         if args.page:
