@@ -33,10 +33,11 @@ tests|clang-format|clang-format|llvm+clang|llvm
 tests|clang-tidy|clang-tidy|llvm+clang|llvm
 tests|cppcheck|cppcheck|cppcheck|cppcheck
 tests|ps|procps|procps|procps
+tests|groff|groff-base|groff|groff
 some|libfuzzer|clang libclang-rt-14-dev|llvm+clang compiler-rt=runtime|llvm
 some|slurm|slurmctld slurmd munge|slurm munge|slurm
 some|ip|iproute2|iproute2|iproute2
-some|chromium|chromium|-|-
+some|chromium|chromium fonts-liberation|-|-
 some|fashion-mnist|dataset-fashion-mnist|-|-
 '
 
