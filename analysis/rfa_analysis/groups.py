@@ -23,8 +23,6 @@ NEUTRAL = {
     "train.micro_batch",
     "train.recompute",
     "train.evaluate_every",
-    "train.test",
-    "train.test_examples",
     "train.checkpoint_every",
     "train.checkpoint_minutes",
     "train.check_every",

@@ -2,11 +2,7 @@
 
 #include "base/mem.h"
 #include "storage/benchfile.h"
-#include "storage/version.h"
-#include "tensor/gemm.h"
 #include "train/provenance.h"
-
-#include "commit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,48 +193,18 @@ static int fill_columns(rfa_bench_column columns[MOST_COLUMNS],
     return count;
 }
 
-static rfa_status set_text(rfa_attributes *list, const char *name, const char *text)
-{
-    return text ? rfa_attributes_set(list, &(rfa_run_attribute){.name = name, .text = text})
-                : RFA_OK;
-}
-
-static rfa_status set_int(rfa_attributes *list, const char *name, int64_t value)
-{
-    const rfa_run_attribute number = {
-        .name = name, .number = (double)value, .integer = value, .whole = true};
-    return rfa_attributes_set(list, &number);
-}
-
 static rfa_status
 describe(rfa_attributes *list, const rfa_config *config, const rfa_comm *world, const char *hosts)
 {
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64];
-    const rfa_run_attribute modified = {.name = "modified", .integer = RFA_DIRTY, .flag = true};
-    int length = 0;
-    MPI_Get_library_version(mpi, &length);
-    mpi[strcspn(mpi, ",\n")] = '\0';
-    rfa_hdf5_version(hdf5);
-    RFA_TRY(set_text(list, "program", "rfa " RFA_VERSION));
-    RFA_TRY(set_text(list, "commit", RFA_COMMIT));
-    RFA_TRY(rfa_attributes_set(list, &modified));
-    RFA_TRY(set_text(list, "compiler", RFA_COMPILER));
-    RFA_TRY(set_text(list, "cpu_level", RFA_CPU_LEVEL));
-    RFA_TRY(set_text(list, "mpi", mpi));
-    RFA_TRY(set_text(list, "hdf5", hdf5));
-    RFA_TRY(set_text(list, "blas", rfa_gemm_library()));
-    RFA_TRY(set_text(list, "blas_forced", getenv("OPENBLAS_CORETYPE")));
-    RFA_TRY(set_text(list, "hosts", hosts));
-    RFA_TRY(set_text(list, "slurm_job_id", getenv("SLURM_JOB_ID")));
-    RFA_TRY(set_int(list, "ranks", world->size));
-    RFA_TRY(set_int(list, "threads", config->parallel.threads));
-    RFA_TRY(set_text(list, "bench.cases", config->bench.cases));
-    RFA_TRY(set_text(list, "bench.attention", config->bench.attention));
-    RFA_TRY(set_text(list, "bench.lengths", config->bench.lengths));
-    RFA_TRY(set_text(list, "bench.sizes", config->bench.sizes));
-    RFA_TRY(set_text(list, "bench.states", config->bench.states));
-    RFA_TRY(set_int(list, "bench.examples", config->bench.examples));
-    return set_int(list, "bench.ceiling", config->bench.ceiling);
+    RFA_TRY(rfa_provenance_set(list, world, hosts));
+    RFA_TRY(rfa_attributes_set_int(list, "threads", config->parallel.threads));
+    RFA_TRY(rfa_attributes_set_text(list, "bench.cases", config->bench.cases));
+    RFA_TRY(rfa_attributes_set_text(list, "bench.attention", config->bench.attention));
+    RFA_TRY(rfa_attributes_set_text(list, "bench.lengths", config->bench.lengths));
+    RFA_TRY(rfa_attributes_set_text(list, "bench.sizes", config->bench.sizes));
+    RFA_TRY(rfa_attributes_set_text(list, "bench.states", config->bench.states));
+    RFA_TRY(rfa_attributes_set_int(list, "bench.examples", config->bench.examples));
+    return rfa_attributes_set_int(list, "bench.ceiling", config->bench.ceiling);
 }
 
 static rfa_status write(const rfa_bench_record *record,

@@ -1,11 +1,7 @@
 #include "cli/fidelity_record.h"
 
 #include "storage/arrayfile.h"
-#include "storage/version.h"
-#include "tensor/gemm.h"
 #include "train/provenance.h"
-
-#include "commit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +10,6 @@
 // Scales, in the order of the file.
 enum { KIND, FEATURES, SEED, CASE, STATISTIC, INDEX, PHASE, SCALES };
 enum { SUMMARIES = 4, MOST_ARRAYS = RFA_FIDELITY_MOST_GROUPS * (SUMMARIES + 8) + 8 };
-
-static rfa_status set_text(rfa_attributes *list, const char *name, const char *text)
-{
-    return text ? rfa_attributes_set(list, &(rfa_run_attribute){.name = name, .text = text})
-                : RFA_OK;
-}
-
-static rfa_status set_int(rfa_attributes *list, const char *name, int64_t value)
-{
-    const rfa_run_attribute number = {
-        .name = name, .number = (double)value, .integer = value, .whole = true};
-    return rfa_attributes_set(list, &number);
-}
 
 // What the file of heads says of itself, as source.NAME.
 static rfa_status describe_source(rfa_attributes *list, const char *path)
@@ -50,41 +33,24 @@ static rfa_status describe(rfa_attributes *list,
                            const rfa_comm *world,
                            const char *hosts)
 {
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64];
-    const rfa_run_attribute modified = {.name = "modified", .integer = RFA_DIRTY, .flag = true};
     const rfa_run_attribute ceiling = {.name = "pdgemm_flops_per_second", .number = f->ceiling};
-    int length = 0;
-    MPI_Get_library_version(mpi, &length);
-    mpi[strcspn(mpi, ",\n")] = '\0';
-    rfa_hdf5_version(hdf5);
-    RFA_TRY(set_text(list, "program", "rfa " RFA_VERSION));
-    RFA_TRY(set_text(list, "commit", RFA_COMMIT));
-    RFA_TRY(rfa_attributes_set(list, &modified));
-    RFA_TRY(set_text(list, "compiler", RFA_COMPILER));
-    RFA_TRY(set_text(list, "cpu_level", RFA_CPU_LEVEL));
-    RFA_TRY(set_text(list, "mpi", mpi));
-    RFA_TRY(set_text(list, "hdf5", hdf5));
-    RFA_TRY(set_text(list, "blas", rfa_gemm_library()));
-    RFA_TRY(set_text(list, "blas_forced", getenv("OPENBLAS_CORETYPE")));
-    RFA_TRY(set_text(list, "hosts", hosts));
-    RFA_TRY(set_text(list, "slurm_job_id", getenv("SLURM_JOB_ID")));
-    RFA_TRY(set_int(list, "ranks", world->size));
-    RFA_TRY(set_int(list, "grid_rows", f->rows));
-    RFA_TRY(set_int(list, "grid_columns", f->columns));
-    RFA_TRY(set_int(list, "seed", config->train.seed));
-    RFA_TRY(set_int(list, "length", f->n));
-    RFA_TRY(set_int(list, "width", f->d));
+    RFA_TRY(rfa_provenance_set(list, world, hosts));
+    RFA_TRY(rfa_attributes_set_int(list, "grid_rows", f->rows));
+    RFA_TRY(rfa_attributes_set_int(list, "grid_columns", f->columns));
+    RFA_TRY(rfa_attributes_set_int(list, "seed", config->train.seed));
+    RFA_TRY(rfa_attributes_set_int(list, "length", f->n));
+    RFA_TRY(rfa_attributes_set_int(list, "width", f->d));
     RFA_TRY(rfa_attributes_set(list, &ceiling));
-    RFA_TRY(set_text(list, "fidelity.kinds", config->fidelity.kinds));
-    RFA_TRY(set_text(list, "fidelity.features", config->fidelity.features));
-    RFA_TRY(set_int(list, "fidelity.full", config->fidelity.full));
-    RFA_TRY(set_int(list, "fidelity.ceiling", config->fidelity.ceiling));
+    RFA_TRY(rfa_attributes_set_text(list, "fidelity.kinds", config->fidelity.kinds));
+    RFA_TRY(rfa_attributes_set_text(list, "fidelity.features", config->fidelity.features));
+    RFA_TRY(rfa_attributes_set_int(list, "fidelity.full", config->fidelity.full));
+    RFA_TRY(rfa_attributes_set_int(list, "fidelity.ceiling", config->fidelity.ceiling));
     if (f->captured) {
-        RFA_TRY(set_text(list, "fidelity.file", config->fidelity.file));
+        RFA_TRY(rfa_attributes_set_text(list, "fidelity.file", config->fidelity.file));
         return describe_source(list, config->fidelity.file);
     }
-    RFA_TRY(set_text(list, "fidelity.ensembles", config->fidelity.ensembles));
-    return set_text(list, "fidelity.norms", config->fidelity.norms);
+    RFA_TRY(rfa_attributes_set_text(list, "fidelity.ensembles", config->fidelity.ensembles));
+    return rfa_attributes_set_text(list, "fidelity.norms", config->fidelity.norms);
 }
 
 // What the arrays are made of, beside the results themselves.

@@ -1,10 +1,6 @@
 #include "cli/trained.h"
 
-#include "storage/version.h"
-#include "tensor/gemm.h"
 #include "train/provenance.h"
-
-#include "commit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -112,50 +108,20 @@ void rfa_trained_close(rfa_trained *trained)
     rfa_session_destroy(&trained->session);
 }
 
-static rfa_status set_text(rfa_attributes *list, const char *name, const char *text)
-{
-    return text ? rfa_attributes_set(list, &(rfa_run_attribute){.name = name, .text = text})
-                : RFA_OK;
-}
-
-static rfa_status set_int(rfa_attributes *list, const char *name, int64_t value)
-{
-    const rfa_run_attribute number = {
-        .name = name, .number = (double)value, .integer = value, .whole = true};
-    return rfa_attributes_set(list, &number);
-}
-
 static rfa_status describe(rfa_attributes *list, const rfa_trained *trained, const char *hosts)
 {
     const rfa_session *session = &trained->session;
-    const rfa_run_attribute modified = {.name = "modified", .integer = RFA_DIRTY, .flag = true};
-    const rfa_run_attribute best = {.name = "best", .integer = trained->best, .flag = true};
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64], digest[17];
-    int length = 0;
-    MPI_Get_library_version(mpi, &length);
-    mpi[strcspn(mpi, ",\n")] = '\0';
-    rfa_hdf5_version(hdf5);
+    char digest[17];
     snprintf(digest, sizeof digest, "%016" PRIx64, rfa_session_digest(session));
-    RFA_TRY(set_text(list, "program", "rfa " RFA_VERSION));
-    RFA_TRY(set_text(list, "commit", RFA_COMMIT));
-    RFA_TRY(rfa_attributes_set(list, &modified));
-    RFA_TRY(set_text(list, "compiler", RFA_COMPILER));
-    RFA_TRY(set_text(list, "cpu_level", RFA_CPU_LEVEL));
-    RFA_TRY(set_text(list, "mpi", mpi));
-    RFA_TRY(set_text(list, "hdf5", hdf5));
-    RFA_TRY(set_text(list, "blas", rfa_gemm_library()));
-    RFA_TRY(set_text(list, "blas_forced", getenv("OPENBLAS_CORETYPE")));
-    RFA_TRY(set_text(list, "hosts", hosts));
-    RFA_TRY(set_text(list, "slurm_job_id", getenv("SLURM_JOB_ID")));
-    RFA_TRY(set_int(list, "ranks", session->grid.all.size));
-    RFA_TRY(set_text(list, "run", trained->run));
-    RFA_TRY(rfa_attributes_set(list, &best));
-    RFA_TRY(set_int(list, "step", session->step));
-    RFA_TRY(set_text(list, "digest", digest));
-    RFA_TRY(set_text(list, "task", rfa_dataset_task(session->data)));
-    RFA_TRY(set_text(list, "split", trained->split));
-    RFA_TRY(set_text(list, "data", rfa_dataset_path(session->data)));
-    return set_text(list, "data_digest", rfa_dataset_digest(session->data));
+    RFA_TRY(rfa_provenance_set(list, &session->grid.all, hosts));
+    RFA_TRY(rfa_attributes_set_text(list, "run", trained->run));
+    RFA_TRY(rfa_attributes_set_flag(list, "best", trained->best));
+    RFA_TRY(rfa_attributes_set_int(list, "step", session->step));
+    RFA_TRY(rfa_attributes_set_text(list, "digest", digest));
+    RFA_TRY(rfa_attributes_set_text(list, "task", rfa_dataset_task(session->data)));
+    RFA_TRY(rfa_attributes_set_text(list, "split", trained->split));
+    RFA_TRY(rfa_attributes_set_text(list, "data", rfa_dataset_path(session->data)));
+    return rfa_attributes_set_text(list, "data_digest", rfa_dataset_digest(session->data));
 }
 
 rfa_status rfa_trained_describe(rfa_attributes *list, const rfa_trained *trained)

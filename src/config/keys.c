@@ -227,11 +227,11 @@ const rfa_key rfa_keys[] = {
      .help =
          "The run ends, finished, when so many validations in a row were no better than the best "
          "one. 0: it takes all its steps."},
-    {KEY(train, test), .number = 0, .choices = tested, .neutral = true, .unit = "",
+    {KEY(train, test), .number = 0, .choices = tested, .unit = "",
      .help =
          "Parameters that the test split is read with at the end: the last ones, or those of the "
          "best validation (ties: the earlier), from RUN.best.ckpt."},
-    {KEY(train, test_examples), .max = MANY, .number = 0, .neutral = true, .unit = "examples",
+    {KEY(train, test_examples), .max = MANY, .number = 0, .unit = "examples",
      .help = "First examples of the test split that the result at the end is of, for trials. 0: "
              "all, as a result that is compared with others must be."},
     {KEY(train, checkpoint_every), .max = MANY, .number = 500, .neutral = true, .unit = "steps",

@@ -71,6 +71,25 @@ rfa_status rfa_attributes_set(rfa_attributes *list, const rfa_run_attribute *att
     return RFA_OK;
 }
 
+rfa_status rfa_attributes_set_text(rfa_attributes *list, const char *name, const char *text)
+{
+    return text ? rfa_attributes_set(list, &(rfa_run_attribute){.name = name, .text = text})
+                : RFA_OK;
+}
+
+rfa_status rfa_attributes_set_int(rfa_attributes *list, const char *name, int64_t value)
+{
+    const rfa_run_attribute number = {
+        .name = name, .number = (double)value, .integer = value, .whole = true};
+    return rfa_attributes_set(list, &number);
+}
+
+rfa_status rfa_attributes_set_flag(rfa_attributes *list, const char *name, bool flag)
+{
+    return rfa_attributes_set(list,
+                              &(rfa_run_attribute){.name = name, .integer = flag, .flag = true});
+}
+
 const rfa_run_attribute *rfa_attributes_find(const rfa_attributes *list, const char *name)
 {
     return find(list, name);

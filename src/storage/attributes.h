@@ -26,6 +26,14 @@ typedef struct {
 // Adds a copy of attribute, or replaces the one of its name. RFA_ERR_MEMORY.
 RFA_NODISCARD rfa_status rfa_attributes_set(rfa_attributes *list,
                                             const rfa_run_attribute *attribute);
+// The same of a text, of which NULL is left out, of a whole number and of a flag.
+RFA_NODISCARD rfa_status rfa_attributes_set_text(rfa_attributes *list,
+                                                 const char *name,
+                                                 const char *text);
+RFA_NODISCARD rfa_status rfa_attributes_set_int(rfa_attributes *list,
+                                                const char *name,
+                                                int64_t value);
+RFA_NODISCARD rfa_status rfa_attributes_set_flag(rfa_attributes *list, const char *name, bool flag);
 const rfa_run_attribute *rfa_attributes_find(const rfa_attributes *list,
                                              const char *name);                // NULL: not there
 const char *rfa_attributes_text(const rfa_attributes *list, const char *name); // NULL: no text

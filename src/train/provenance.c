@@ -39,6 +39,32 @@ void rfa_provenance_hosts(char *text, size_t size, const rfa_comm *all)
     rfa_free(names);
 }
 
+rfa_status rfa_provenance_set(rfa_attributes *list, const rfa_comm *all, const char *hosts)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", hdf5[64];
+    int length = 0;
+    MPI_Get_library_version(mpi, &length);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    rfa_hdf5_version(hdf5);
+    const char *const facts[][2] = {
+        {"program", "rfa " RFA_VERSION},
+        {"commit", RFA_COMMIT},
+        {"compiler", RFA_COMPILER},
+        {"cpu_level", RFA_CPU_LEVEL},
+        {"mpi", mpi},
+        {"hdf5", hdf5},
+        {"blas", rfa_gemm_library()},
+        {"blas_forced", getenv("OPENBLAS_CORETYPE")},
+        {"hosts", hosts},
+        {"slurm_job_id", getenv("SLURM_JOB_ID")},
+    };
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        RFA_TRY(rfa_attributes_set_text(list, facts[i][0], facts[i][1]));
+    }
+    RFA_TRY(rfa_attributes_set_flag(list, "modified", RFA_DIRTY));
+    return rfa_attributes_set_int(list, "ranks", all->size);
+}
+
 static const char *exchange_name(rfa_exchange_algorithm algorithm)
 {
     return algorithm == RFA_EXCHANGE_EXSCAN ? "exscan" : "transposed";

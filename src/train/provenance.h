@@ -8,6 +8,12 @@
 // Names of all hosts, each once, in rank order: "node1 node2". Collective; the text on rank 0.
 void rfa_provenance_hosts(char *text, size_t size, const rfa_comm *all);
 
+// Attributes of a file of results: program, libraries, hosts, ranks. hosts: as above. Local:
+// for the rank that writes.
+RFA_NODISCARD rfa_status rfa_provenance_set(rfa_attributes *list,
+                                            const rfa_comm *all,
+                                            const char *hosts);
+
 // Of a start after the given step. run: on rank 0, NULL elsewhere. Collective; RFA_ERR_MEMORY, not
 // agreed.
 RFA_NODISCARD rfa_status rfa_provenance_describe(rfa_run *run,

@@ -2,49 +2,16 @@
 #include "layers/gelu.h"
 #include "layers/linear.h"
 #include "layers/norm.h"
+#include "layers/pair.h"
 #include "reference/differences.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <string.h>
 
-// Fourth-order differences at this step are good to about 1e-11 for functions of order one.
-static const double step = 1e-3, differences = 1e-10;
-
-// The same numbers, as the library takes them and in double.
-typedef struct {
-    rfa_real *x;
-    double *wide;
-} pair;
-
-static pair pair_create(ptrdiff_t n, uint32_t seed, double scale)
-{
-    pair a = {test_reals(n), test_doubles(n)};
-    test_fill(a.x, n, seed, scale);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        a.wide[i] = (double)a.x[i];
-    }
-    return a;
-}
-
-static void pair_destroy(pair *a)
-{
-    rfa_free(a->x);
-    rfa_free(a->wide);
-}
-
 static bool same_bits(const rfa_real *a, const rfa_real *b, ptrdiff_t n)
 {
     return memcmp(a, b, (size_t)n * sizeof *a) == 0;
-}
-
-static double weighted(const double *c, const double *y, ptrdiff_t n)
-{
-    double sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        sum += c[i] * y[i];
-    }
-    return sum;
 }
 
 // What the references below compute with: sizes, inputs, weights c of their loss, a scratch y.
